@@ -61,6 +61,7 @@ void bind_rows(nb::module_& m);        // rows.cc: rows of many files
 void bind_batching(nb::module_& m);    // batch.cc: arrays of a batch
 void bind_columns(nb::module_& m);     // column_set.cc: columns as programs read them
 void bind_program(nb::module_& m);     // program.cc: a pipeline as one call
+void bind_slices(nb::module_& m);      // batch_slices.cc: slices that the core makes alone
 void bind_text(nb::module_& m);        // text.cc: vocabularies and tokens
 void bind_images(nb::module_& m);      // images.cc: encoded images
 void bind_pixels(nb::module_& m);      // pixels.cc: their pixels

@@ -24,6 +24,7 @@ NB_MODULE(_native, m) {
   bind_batching(m);
   bind_columns(m);
   bind_program(m);
+  bind_slices(m);
   bind_text(m);
   bind_images(m);
   bind_pixels(m);

@@ -4,12 +4,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "batch/program.h"
 #include "bind/arguments.h"
+#include "bind/batch_slices.h"
 #include "bind/column_set.h"
 
 using namespace nb::literals;
@@ -155,11 +158,7 @@ class BoundProgram {
     if (!index.is_none()) {
       const ArrayView chosen = vector_of(index, "rows", {DType::kInt64});
       rows = {chosen.as<int64_t>(), chosen.rows()};
-      bool all_inside = true;
-      for (size_t i = 0; i < rows.count; i++) {
-        all_inside &= static_cast<uint64_t>(rows.index[i]) < columns.num_rows();  // a negative one is larger
-      }
-      need(all_inside, "rows", "there is no such row");
+      check_rows(chosen, columns.num_rows());
     }
     need(batch.arrays.size() == program_.num_arrays(), "arrays", "they are of another program");
     need(first <= batch.num_rows && rows.count <= batch.num_rows - first, "first", "the arrays have fewer rows");
@@ -182,6 +181,39 @@ class BoundProgram {
     return nb::make_tuple(made, nb::cast(failed));
   }
 
+  // Slices of a batch that the core makes; `self` is this program as Python sees it.
+  BoundBatchSlices* begin(nb::object self, nb::object arrays, nb::object given, nb::handle numbers, nb::object rows,
+                          size_t num_parts) const {
+    const auto& batch = nb::cast<const BatchArrays&>(arrays);
+    need(batch.arrays.size() == program_.num_arrays(), "arrays", "they are of another program");
+    const ArrayView wanted = vector_of(rows, "rows", {DType::kInt64});
+    need(wanted.rows() == batch.num_rows, "rows", "expected as many as the arrays have");
+    BatchSlices::Source source{};
+    size_t num_columns;
+    if (nb::isinstance<ColumnSet>(given)) {
+      const auto& columns = nb::cast<const ColumnSet&>(given);
+      check_rows(wanted, columns.num_rows());
+      source.fields = &columns.fields();
+      num_columns = columns.fields().size();
+    } else {
+      source.reader = nb::cast<const BoundRowReader&>(given).reader.get();
+      num_columns = source.reader->decoder().plan().fields.size();
+    }
+    need(num_parts >= 1 && num_parts <= std::max<size_t>(1, wanted.rows()), "num_parts", "expected from 1 to the rows");
+    const ArrayView fields = vector_of(numbers, "numbers", {DType::kInt64});
+    need(fields.rows() >= program_.num_fields(), "numbers", "expected one for each field");
+    std::vector<size_t> columns;
+    for (size_t i = 0; i < program_.num_fields(); i++) {
+      const auto number = static_cast<uint64_t>(fields.as<int64_t>()[i]);
+      need(number < num_columns, "numbers", "there is no such column");
+      columns.push_back(number);
+    }
+    auto slices = std::make_unique<BatchSlices>(source, program_, std::move(columns), batch.arrays,
+                                                wanted.as<int64_t>(), wanted.rows(), num_parts);
+    return new BoundBatchSlices{{std::move(self), std::move(arrays), std::move(given), std::move(rows)},
+                                std::move(slices)};
+  }
+
   nb::list join(nb::sequence given) const {
     std::vector<const Piece*> pieces;
     std::vector<nb::object> held;
@@ -200,6 +232,14 @@ class BoundProgram {
   }
 
  private:
+  static void check_rows(const ArrayView& rows, size_t num_rows) {
+    bool all_inside = true;
+    for (size_t i = 0; i < rows.rows(); i++) {
+      all_inside &= static_cast<uint64_t>(rows.as<int64_t>()[i]) < num_rows;  // a negative one is larger
+    }
+    need(all_inside, "rows", "there is no such row");
+  }
+
   static std::vector<ArraySpec> specs_of(nb::sequence given) {
     std::vector<ArraySpec> specs;
     for (nb::handle each : given) {
@@ -293,6 +333,14 @@ void bind_program(nb::module_& m) {
       .def(nb::init<nb::sequence, nb::sequence>(), "steps"_a, "arrays"_a)
       .def("allocate", &BoundProgram::allocate, "num_rows"_a, nb::rv_policy::take_ownership)
       .def("run", &BoundProgram::run, "arrays"_a, "first"_a, "columns"_a, "numbers"_a, "rows"_a.none())
+      .def(
+          "begin",
+          [](nb::object self, nb::object arrays, nb::object source, nb::handle numbers, nb::object rows,
+             size_t num_parts) {
+            const auto& program = nb::cast<const BoundProgram&>(self);
+            return program.begin(self, std::move(arrays), std::move(source), numbers, std::move(rows), num_parts);
+          },
+          "arrays"_a, "source"_a, "numbers"_a, "rows"_a, "num_parts"_a, nb::rv_policy::take_ownership)
       .def("join", &BoundProgram::join, "pieces"_a);
 }
 

@@ -1,6 +1,9 @@
 // Rows of many files: where they are, and reading them in any order. See src/penstock/_native.pyi.
 #include <nanobind/stl/vector.h>
 
+#include "bind/batch_slices.h"
+#include "bind/column_set.h"
+#include "bind/numpy.h"
 #include "bind/segments.h"
 #include "record/row_locations.h"
 
@@ -9,8 +12,6 @@ using namespace nb::literals;
 namespace penstock {
 
 namespace {
-
-constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
 using Rows = nb::ndarray<const int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Identities = nb::ndarray<const int64_t, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -72,10 +73,7 @@ void Segments::add(Segment segment, nb::handle given_begins, nb::handle given_si
   const size_t count = begins.shape(0);
   need(count == sizes.shape(0), "begins and sizes differ in length");
   for (size_t i = 0; i < count; i++) {
-    // Sums of these must not overflow, nor may a frame be smaller than its header and footer.
-    const bool is_possible =
-        sizes.data()[i] >= kFrameBytes && sizes.data()[i] <= kMostBytes && begins.data()[i] <= kMostBytes;
-    need(is_possible, "a frame has an impossible offset or size");
+    need(is_possible_frame(begins.data()[i], sizes.data()[i]), "a frame has an impossible offset or size");
   }
   segment.begins = begins.data();
   segment.sizes = sizes.data();
@@ -165,6 +163,47 @@ struct BoundRowLocations {
   }
 };
 
+// Reads rows of open files, each given as (descriptor, mapping or None) and by its identity as in find_unchanged().
+void make_reader(BoundRowReader* self, nb::object given_locations, nb::sequence given_files, const Identities& given,
+                 nb::object given_decoder, nb::object owner) {
+  const auto& locations = nb::cast<const BoundRowLocations&>(given_locations).locations;
+  const auto& decoder = nb::cast<const Decoder&>(given_decoder);
+  need(given.shape(0) == locations.num_files() && given.shape(1) == 4, "expected four numbers for each file");
+  std::vector<nb::object> held{given_locations, given_decoder, std::move(owner)};
+  std::vector<FrameSource> files;
+  for (nb::handle each : given_files) {
+    const nb::tuple parts = tuple_of(each, 2, "a file");
+    FrameSource source;
+    source.fd = nb::cast<int>(parts[0]);
+    if (!parts[1].is_none()) {
+      held.push_back(nb::borrow(parts[1]));
+      source.mapping = nb::cast<const Mapping*>(parts[1]);
+      if (!source.mapping->holds()) source.mapping = nullptr;
+    }
+    files.push_back(source);
+  }
+  need(files.size() == locations.num_files(), "expected a descriptor for each file");
+  const auto* const known = reinterpret_cast<const RowLocations::FileIdentity*>(given.data());
+  std::vector<RowLocations::FileIdentity> identities(known, known + files.size());
+  auto reader = std::make_unique<RowReader>(locations, std::move(files), std::move(identities), decoder);
+  new (self) BoundRowReader{std::move(held), std::move(reader)};
+}
+
+// Columns of rows in that order; None if a file has changed or a record has a fault.
+nb::object read_rows(const BoundRowReader& self, nb::handle given) {
+  const ArrayView rows = vector_of(given, "rows", {DType::kInt64});
+  Decoded out;
+  bool is_read;
+  {
+    nb::gil_scoped_release unlocked;
+    is_read = self.reader->read(rows.as<int64_t>(), rows.rows(), out);
+  }
+  if (!is_read || !out.faults.empty()) return nb::none();
+  const Decoder& decoder = self.reader->decoder();
+  auto* const columns = new ColumnSet(std::move(out), decoder, nb::find(decoder));
+  return nb::cast(columns, nb::rv_policy::take_ownership);
+}
+
 void prefetch_all(nb::sequence given) {
   const Segments segments(given);
   nb::gil_scoped_release unlocked;
@@ -184,6 +223,9 @@ void bind_rows(nb::module_& m) {
       .def("find_files", &BoundRowLocations::find_files, "rows"_a)
       .def("find_unchanged", &BoundRowLocations::find_unchanged, "rows"_a, "identities"_a)
       .def("find_frames", &BoundRowLocations::find_frames, "rows"_a, "which"_a, "files"_a);
+  nb::class_<BoundRowReader>(m, "RowReader")
+      .def("__init__", &make_reader, "locations"_a, "files"_a, "identities"_a, "decoder"_a, "owner"_a)
+      .def("read", &read_rows, "rows"_a);
 }
 
 }  // namespace penstock

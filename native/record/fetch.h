@@ -6,6 +6,7 @@
 
 #include "foundation/bytes.h"
 #include "foundation/pool.h"
+#include "record/frame.h"
 #include "record/mapping.h"
 #include "record/status.h"
 
@@ -29,6 +30,12 @@ struct Segment {
 
   uint32_t number(int64_t record) const { return which == nullptr ? 0 : which[record]; }
 };
+
+// Whether sums of these cannot overflow, and the frame is not smaller than its header and footer.
+inline bool is_possible_frame(uint64_t begin, uint64_t size) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 50;
+  return size >= kFrameBytes && size <= kMostBytes && begin <= kMostBytes;
+}
 
 // Asks the kernel to read the records into memory in the background. Advice: it may be ignored.
 void prefetch(const Segment& segment);

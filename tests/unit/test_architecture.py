@@ -43,7 +43,7 @@ LATE = {"batch.loader": "bridge", "dataset": "bridge"}
 # What lies below may import, beside itself.
 ALLOWED_BELOW = {
     "errors": (),
-    "foundation": ("errors",),
+    "foundation": ("errors", "_native"),
     "columns": ("_native",),
     "_native": (),
     "storage": ("errors", "foundation", "columns", "_native"),

@@ -32,7 +32,7 @@ from penstock.columns import (
 )
 from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
-from penstock.decode.row_columns import PlainColumns, RowColumns
+from penstock.decode.row_columns import NativeRows, PlainColumns, RowColumns
 from penstock.errors import OptionError, WriteError
 from penstock.foundation.job_window import give_up_if_stopped
 from penstock.foundation.process import ProcessLock, usable_memory
@@ -211,6 +211,13 @@ class CachedStore:
         if is_kept.all():
             return StoreColumns(RowColumns(kept.storage, indexes))
         return self._columns_of_both(rows, RowColumns(kept.storage, indexes[is_kept]), is_kept)
+
+    def native_rows(self, rows: NDArray[np.int64]) -> NativeRows | None:
+        """Return some rows as the core reads them, if all rows of the split are held."""
+        kept = self._kept
+        if kept is None or not kept.is_whole:
+            return None
+        return NativeRows(kept.storage.names, kept.storage.native, rows)
 
     @property
     def is_slow(self) -> bool:

@@ -160,6 +160,9 @@ class GrowingStore:
         is_held[theirs] = True
         return StoreColumns(columns, None if fresh.kept is None else is_held, faults)
 
+    def native_rows(self, rows: NDArray[np.int64]) -> None:
+        """Return None: images are prepared by Python."""
+
     @property
     def is_slow(self) -> bool:
         """Whether it pays to say ahead which rows are wanted."""

@@ -233,7 +233,9 @@ class BatchJob(Generic[_K]):
         self.num_parts = num_parts = max(1, -(-num_rows // maker.slice_rows))
         self._bounds = [part * num_rows // num_parts for part in range(num_parts + 1)]
         self._builder = maker.pipeline.begin(num_rows, num_parts)
-        self._slices: list[_Slice | None] = [None] * num_parts
+        rows = maker.source.native_rows(self._picks)
+        self.native = None if rows is None else self._builder.begin_native(rows, num_parts)
+        self._slices: list[_Slice | None] = [None] * num_parts  # None: made by the core, or not yet
 
     def run(self, part: int) -> None:
         """Read and transform the rows of a slice."""
@@ -288,7 +290,11 @@ class BatchJob(Generic[_K]):
 
     def finish(self) -> tuple[MadeRows[_K], int]:
         """Return the batch, and the size of its arrays in bytes."""
-        slices = [each for each in self._slices if each is not None]
+        if self.native is not None:
+            self._maker.meter.made(self.native.read_seconds, self.native.transform_seconds)
+            if not any(self._slices):
+                return self._make_batch(self._picks, len(self._picks.rows))
+        slices = [made or self._describe_native(part) for part, made in enumerate(self._slices)]
         try:
             return self._finish_slices(slices)
         finally:
@@ -305,7 +311,16 @@ class BatchJob(Generic[_K]):
         self._refuse([_join_refused(each) for each in slices], num_rows)
         if not all(each.is_whole for each in slices):
             raise RuntimeError("a batch with more faults than it may have was not refused")
-        parts, picks = self._finish_rows(join_picks([each.picks for each in slices]), num_rows)
+        return self._make_batch(join_picks([each.picks for each in slices]), num_rows)
+
+    def _describe_native(self, part: int) -> _Slice:
+        """Return what became of a slice that the core made: all its rows are in the arrays."""
+        made = _Slice(cut_picks(self._picks, slice(*self._bounds[part : part + 2])))
+        made.is_read = True
+        return made
+
+    def _make_batch(self, picks: Picks, num_rows: int) -> tuple[MadeRows[_K], int]:
+        parts, picks = self._finish_rows(picks, num_rows)
         batch = self._maker.assemble(parts, len(picks.rows))
         return MadeRows(self._ticket, batch, len(picks.rows), picks.rows), _count_bytes(batch)
 
@@ -392,6 +407,7 @@ class ConvertedJob:
     def __init__(self, maker: Maker[Ticket], convert: Converter, ticket: Ticket) -> None:
         job = maker.begin(ticket)
         self.num_parts = job.num_parts
+        self.native = job.native
         self.run = job.run
         self._finish = job.finish
         self._convert = convert
@@ -421,12 +437,8 @@ def _count_bytes(batch: Batch) -> int:
     total = 0
     for part in batch:
         for value in part.values():
-            total += _value_bytes(value)
+            if isinstance(value, np.ndarray):
+                total += value.nbytes
+            else:  # the memory in use, including gaps between the strings of a column
+                total += sum(array.nbytes for array in value.arrays())
     return max(1, total)
-
-
-def _value_bytes(value: Any) -> int:
-    # The memory in use, including gaps between the strings of a column.
-    if isinstance(value, np.ndarray):
-        return value.nbytes
-    return sum(array.nbytes for array in value.arrays())

@@ -177,6 +177,9 @@ class StreamedRows(Generic[_B]):
         """Return the rows of a batch."""
         return Picks(np.arange(ticket.num_rows, dtype=np.int64))
 
+    def native_rows(self, picks: Picks) -> None:
+        """Return None: the rows are in blocks already."""
+
     def fetch(self, ticket: StreamTicket[_B], picks: Picks) -> FetchedRows:
         """Return the columns of some consecutive rows of a batch."""
         begin, end = int(picks.rows[0]), int(picks.rows[-1]) + 1
@@ -218,6 +221,7 @@ class _StreamJob(Generic[_B]):
         self._job = job
         self._ticket = ticket
         self.num_parts = job.num_parts
+        self.native = job.native
         self.run = job.run
 
     def finish(self) -> tuple[StreamBatch[_B], int]:

@@ -18,7 +18,8 @@ from penstock.batch.batch_plan import BatchPlan, Ticket, cut_picks
 from penstock.columns import CodedColumns, Mask, concat_rows, take_rows
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.decode.reader import read_scattered
+from penstock.decode.reader import find_native_rows, read_scattered
+from penstock.decode.row_columns import NativeRows
 from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
 from penstock.read.scatter import Scatter
@@ -60,6 +61,9 @@ class RowSource(Protocol[_K_contra]):
 
     def pick(self, ticket: _K_contra) -> Picks:
         """Return the rows of a batch."""
+
+    def native_rows(self, picks: Picks) -> NativeRows | None:
+        """Return rows of a batch as the core reads them; None if it cannot."""
 
     def fetch(self, ticket: _K_contra, picks: Picks) -> FetchedRows:
         """Return the columns of some consecutive rows of a batch, without rows that cannot be read."""
@@ -124,6 +128,9 @@ class ColumnStore(Protocol):
     def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
         """Return the columns of some rows."""
 
+    def native_rows(self, rows: NDArray[np.int64]) -> NativeRows | None:
+        """Return some rows as the core reads them; None if it cannot."""
+
     @property
     def is_slow(self) -> bool:
         """Whether to announce rows before they are read."""
@@ -173,6 +180,13 @@ class DiskStore:
         found = read_scattered(source.scatter, source.plan, source.losses, rows)
         self._measure(len(rows))
         return StoreColumns(*found)
+
+    def native_rows(self, rows: NDArray[np.int64]) -> NativeRows | None:
+        """Return some rows as the core reads them; None if it cannot."""
+        found = find_native_rows(self._source.scatter, self._source.plan, rows)
+        if found is not None:
+            self._measure(len(rows))
+        return found
 
     def announce(self, rows: NDArray[np.int64]) -> None:
         """Announce rows that are read soon."""
@@ -244,6 +258,10 @@ class Supply:
         faults = {rows[index]: error for index, error in bad.items()}
         return Supplied(columns, len(order), keeps if lost else None, faults)
 
+    def native_rows(self, picks: Picks) -> NativeRows | None:
+        """Return records as the core reads them; None if it cannot."""
+        return self._stores[0].native_rows(picks.rows) if picks.sources is None else None
+
     @property
     def is_slow(self) -> bool:
         """Whether to announce records before they are read."""
@@ -278,6 +296,10 @@ class PlannedRows:
         """Return the rows of a batch."""
         self._announce(ticket)
         return self._plan.picks(ticket)
+
+    def native_rows(self, picks: Picks) -> NativeRows | None:
+        """Return records as the core reads them; None if it cannot."""
+        return self._supply.native_rows(picks)
 
     def fetch(self, ticket: Ticket, picks: Picks) -> FetchedRows:  # noqa: ARG002
         """Return the columns of some rows of a batch, without records that cannot be read."""

@@ -23,6 +23,7 @@ from penstock.columns import (
     Ragged,
 )
 from penstock.decode.row_columns import DecodedColumns, DecodedFields, RowColumns
+from penstock.read.scatter import OpenFiles
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
@@ -56,6 +57,7 @@ class DecodePlan:
         specs = [_spec(name, field, coded.get(name)) for name, field in schema.items()]
         self._decoder = _native.Decoder(specs, strict)
         self._is_coded = bool(coded)
+        self._reader: tuple[OpenFiles, _native.RowReader] | None = None  # of the files read last
         pairs = zip(schema.values(), specs, strict=True)
         self._fields = DecodedFields(self.names, tuple(_maker(field, spec) for field, spec in pairs))
 
@@ -68,6 +70,18 @@ class DecodePlan:
     def read_seconds(self) -> float:
         """Seconds that all calls so far spent on reading and checking frames, without decoding."""
         return self._decoder.read_seconds
+
+    def reader(self, files: OpenFiles) -> _native.RowReader:
+        """Return a reader that decodes any rows of open files by this plan."""
+        known = self._reader
+        if known is None or known[0] is not files:
+            made = _native.RowReader(files.locations, files.sources, files.identities, self._decoder, files)
+            known = self._reader = (files, made)
+        return known[1]
+
+    def as_columns(self, decoded: _native.ColumnSet) -> CodedColumns:
+        """Return what the core decoded by this plan as columns; each is made when it is asked for."""
+        return RowColumns(DecodedColumns(self._fields, decoded))
 
     def decode(self, segments: Sequence[_native.Segment]) -> tuple[Columns, list[_native.Fault]]:
         """Decode all records of the segments into columns as they are stored; see `decode_coded`.
@@ -90,7 +104,7 @@ class DecodePlan:
             with a fault are undefined. Each column is made when it is asked for.
         """
         columns, faults = self._decoder.decode(segments)
-        return RowColumns(DecodedColumns(self._fields, columns)), faults
+        return self.as_columns(columns), faults
 
 
 def _layout(field: Field) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from penstock import _native
 from penstock.columns import CodedColumns, Columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
+from penstock.decode.row_columns import NativeRows
 from penstock.decode.status import INDEX_IS_WRONG, make_error
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.read.rows import Rows, naming_largest
@@ -84,6 +85,12 @@ def read_scattered(
     Returns:
         The columns, and which of the wanted rows they hold; None if all.
     """
+    reader = _find_reader(scatter, plan, wanted)
+    if reader is not None:
+        with naming_largest(scatter.rows, wanted):
+            decoded = reader.read(wanted)
+        if decoded is not None:
+            return plan.as_columns(decoded), None
     known = scatter.rows.damaged(wanted)
     errors: dict[int, PenstockError] = {
         int(wanted[index]): damage.error(shard.path) for index, shard, damage in known
@@ -121,6 +128,20 @@ def read_scattered(
                 losses.add(row, errors[row])
         if not bad:
             return columns, kept
+
+
+def find_native_rows(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> NativeRows | None:
+    """Return rows that the core can read by itself.
+
+    None if their files are not all open, or one of the rows is known to be bad.
+    """
+    reader = _find_reader(scatter, plan, wanted)
+    return None if reader is None else NativeRows(plan.names, reader, wanted)
+
+
+def _find_reader(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> _native.RowReader | None:
+    files = scatter.open_files
+    return None if files is None or scatter.rows.damaged(wanted) else plan.reader(files)
 
 
 def _keep_rest(num_rows: int, left_out: Collection[int]) -> NDArray[np.bool_]:

@@ -46,6 +46,20 @@ class DecodedFields(NamedTuple):
     makers: tuple[Callable[[Any, Any, Mask | None], CodedColumn], ...]
 
 
+class NativeRows(NamedTuple):
+    """Rows that the core can read by itself.
+
+    Attributes:
+        names: Names of the columns.
+        source: Reader of the files, or columns in memory.
+        rows: Numbers of the rows.
+    """
+
+    names: tuple[str, ...]
+    source: _native.RowReader | _native.ColumnSet
+    rows: NDArray[np.int64]
+
+
 class DecodedColumns:
     """Columns that the core decoded; a column is made when it is asked for."""
 

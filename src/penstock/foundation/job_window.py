@@ -1,7 +1,8 @@
 """The window of a feed: tickets, the parts of jobs in progress, and results that wait for the consumer.
 
 In: tickets and a function that begins their jobs. Out: parts of jobs for threads, and results in the order of
-tickets. Parts of the oldest job come first; a new job begins when there is room for one more item.
+tickets. Parts of the oldest job come first; a new job begins when there is room for one more item. Where the
+core can do the parts of a job, threads stay there, without Python's lock, until the job is done.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from penstock import _native
 from penstock.foundation.process import usable_memory
 
 _T = TypeVar("_T")
@@ -33,11 +35,16 @@ class Job(Protocol[_T_co]):
 
     Attributes:
         num_parts: Number of parts, at least 1.
+        native: The same parts for the core, or None. `run` is then called for parts that the core cannot do.
     """
 
     @property
     def num_parts(self) -> int:
         """Number of parts, at least 1."""
+
+    @property
+    def native(self) -> _native.BatchSlices | None:
+        """The same parts for the core, or None."""
 
     def run(self, part: int) -> None:
         """Do a part; any thread may call this, once for each part."""
@@ -50,6 +57,7 @@ class CallJob(Generic[_K, _T]):
     """A job of one part: a function that makes an item of a ticket."""
 
     num_parts: Final = 1
+    native: Final = None
 
     def __init__(self, make: Callable[[_K], tuple[_T, int]], ticket: _K) -> None:
         self._make = make
@@ -100,7 +108,7 @@ def give_up_if_stopped() -> None:
 
 
 class Making(Generic[_K, _T]):
-    """A ticket whose job has begun; the window guards its counts."""
+    """A ticket and, once it has begun, its job; the window guards its counts."""
 
     __slots__ = ("errors", "job", "next_part", "num_left", "number", "ticket")
 
@@ -111,6 +119,18 @@ class Making(Generic[_K, _T]):
         self.next_part = 0
         self.num_left = 0
         self.errors: dict[int, BaseException] = {}
+
+
+class Work(NamedTuple, Generic[_K, _T]):
+    """What a thread does next.
+
+    Attributes:
+        making: Job and ticket. If there is no job yet, it is to begin.
+        part: Part of the job to do; None if all are done.
+    """
+
+    making: Making[_K, _T]
+    part: int | None
 
 
 class Window(Generic[_K, _T]):
@@ -132,7 +152,9 @@ class Window(Generic[_K, _T]):
         # Reentrant: a thread that gets a ticket may, through the garbage collector, end its own feed.
         self._lock = threading.RLock()
         self._ready = threading.Condition(self._lock)
-        self._space = threading.Condition(self._lock)
+        # Threads without work wait in the core, and do the parts of jobs there.
+        self._core = _native.PartQueue()
+        self._in_core: dict[int, Making[_K, _T]] = {}
         self._most_ahead = _MOST_AHEAD if callers_ahead is None else callers_ahead
         # Tickets that the consumer has read and no thread has begun; None where the threads read them.
         self._queue: deque[tuple[int, _K]] | None = None if callers_ahead is None else deque()
@@ -148,26 +170,40 @@ class Window(Generic[_K, _T]):
         self._failure: BaseException | None = None
         self._is_stopped = False
 
-    def start(self) -> tuple[Making[_K, _T], int | None] | None:
-        """Wait for work, and return a part of a job, or a ticket whose job is to begin; None at the end."""
-        with self._lock:
-            while not self._is_stopped:
-                if (part := self._next_part()) is not None:
-                    return part
-                if self._queue is None:
-                    if self._end is None and self._has_room():
-                        if (fresh := self._read_ticket()) is not None:
-                            return fresh, None
-                        continue
-                elif self._queue and not self._is_past_end(self._queue[0][0]):
-                    self._num_beginning += 1
-                    return Making(*self._queue.popleft()), None
-                if self._end is not None and not self._num_beginning:
+    def start(self) -> Work[_K, _T] | None:
+        """Wait for work, and return it; None at the end."""
+        while True:
+            with self._lock:
+                if self._is_stopped:
                     return None
-                self._space.wait()
-            return None
+                if (work := self._next_part()) is not None:
+                    return work
+                if (fresh := self._next_ticket()) is not None:
+                    return Work(fresh, None)
+                is_ending = self._end is not None and not self._num_beginning
+                if is_ending and not self._core.has_parts:
+                    return None
+                seen = self._core.num_wake_ups
+            found = self._core.work(seen, is_ending)
+            if found is not None:
+                number, part = found
+                with self._lock:
+                    return Work(
+                        self._in_core[number] if part is not None else self._in_core.pop(number), part
+                    )
 
-    def _next_part(self) -> tuple[Making[_K, _T], int] | None:
+    def _next_ticket(self) -> Making[_K, _T] | None:
+        """Return a ticket whose job is to begin, if there is one, and room for its item."""
+        if self._queue is None:
+            while self._end is None and self._has_room():
+                if (fresh := self._read_ticket()) is not None:
+                    return fresh
+        elif self._queue and not self._is_past_end(self._queue[0][0]):
+            self._num_beginning += 1
+            return Making(*self._queue.popleft())
+        return None
+
+    def _next_part(self) -> Work[_K, _T] | None:
         while self._open and self._is_past_end(self._open[0].number):
             self._open.popleft()  # after an error, it is not needed
         if not self._open:
@@ -177,7 +213,7 @@ class Window(Generic[_K, _T]):
         making.next_part += 1
         if making.next_part == self._parts_of(making):
             self._open.popleft()
-        return making, part
+        return Work(making, part)
 
     def _read_ticket(self) -> Making[_K, _T] | None:
         number = self._num_started
@@ -202,20 +238,31 @@ class Window(Generic[_K, _T]):
             making.job = job
             making.num_left = self._num_parts = job.num_parts
             self._num_beginning -= 1
+            if job.native is not None:
+                self._in_core[making.number] = making
+                self._core.add(making.number, job.native)
+                if self._end is not None:
+                    self._core.wake_all()  # those that wait may end once this is done
+                return
             # Nearly always the last one; threads may begin jobs at the same time.
             index = len(self._open)
             while index and self._open[index - 1].number > making.number:
                 index -= 1
             self._open.insert(index, making)
-            self._space.notify_all()
+            self._core.wake_all()
 
     def close_part(self, making: Making[_K, _T], part: int, error: BaseException | None) -> bool:
         """Note that a part is done; return whether it was the last one of its job."""
         with self._lock:
             if error is not None:
                 making.errors[part] = error
-            making.num_left -= 1
-            return making.num_left == 0
+            if making.number not in self._in_core:
+                making.num_left -= 1
+                return making.num_left == 0
+            is_last = self._core.close_part(making.number)
+            if is_last:
+                del self._in_core[making.number]
+            return is_last
 
     def fail_begin(self, making: Making[_K, _T], error: BaseException) -> None:
         """Note that the job of a ticket could not begin."""
@@ -249,7 +296,7 @@ class Window(Generic[_K, _T]):
             with self._lock:
                 self._num_started += 1
                 self._queue.append((number, ticket))
-                self._space.notify()
+                self._core.wake()
 
     def deliver(self, number: int, made: Made[_T]) -> None:
         """Add the result of a ticket."""
@@ -264,8 +311,6 @@ class Window(Generic[_K, _T]):
                 self._finish(number + 1)
             if number == self._num_taken:
                 self._ready.notify()
-            if self._has_room():
-                self._space.notify()
 
     def take(self) -> Made[_T] | None:
         """Wait for the next result in order; None at the end."""
@@ -279,7 +324,8 @@ class Window(Generic[_K, _T]):
             made = self._made.pop(self._num_taken)
             self._num_taken += 1
             self._ready_bytes -= made.num_bytes
-            self._space.notify()
+            if self._queue is None and self._end is None and self._has_room():
+                self._core.wake()
             self._ready.notify()  # another consumer, whose next result may be ready already
             return made
 
@@ -312,8 +358,14 @@ class Window(Generic[_K, _T]):
             if self._queue is not None:
                 self._queue.clear()
             self._ready_bytes = 0
+            self._core.stop()
             self._ready.notify_all()
-            self._space.notify_all()
+
+    def clear(self) -> None:
+        """Drop the jobs that were in progress, after the threads have ended."""
+        with self._lock:
+            self._in_core.clear()
+            self._core.clear()
 
     def _has_room(self) -> bool:
         num_ahead = self._num_started - self._num_taken
@@ -347,7 +399,7 @@ class Window(Generic[_K, _T]):
     def _finish(self, end: int) -> None:
         self._end = end if self._end is None else min(self._end, end)
         self._ready.notify_all()
-        self._space.notify_all()
+        self._core.wake_all()
 
 
 @cache

@@ -80,10 +80,10 @@ def _work(window: Window[Any, Any]) -> None:
 def _make_all(window: Window[Any, Any]) -> None:
     while (work := window.start()) is not None:
         making, part = work
-        if part is None:
+        if making.job is None:
             _begin(window, making)
-        else:
-            _run(window, making, part)
+        elif part is None or _run(window, making, making.job, part):
+            _finish(window, making, making.job)
         del work, making  # what the consumer drops must not be held here
 
 
@@ -97,10 +97,8 @@ def _begin(window: Window[_K, _T], making: Making[_K, _T]) -> None:
         window.open(making, job)
 
 
-def _run(window: Window[_K, _T], making: Making[_K, _T], part: int) -> None:
-    job = making.job
-    if job is None:
-        raise RuntimeError("a part was taken of a job that has not begun")
+def _run(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T], part: int) -> bool:
+    """Do a part of a job; return whether it was the last one."""
     failure: BaseException | None = None
     try:
         job.run(part)
@@ -109,8 +107,10 @@ def _run(window: Window[_K, _T], making: Making[_K, _T], part: int) -> None:
     is_last = window.close_part(making, part, failure)
     # The traceback of an error holds this frame: a ring, which only the garbage collector would undo.
     failure = None
-    if not is_last:
-        return
+    return is_last
+
+
+def _finish(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T]) -> None:
     if making.errors:
         made: Made[_T] = Made(None, 0, making.errors[min(making.errors)])
     else:
@@ -213,7 +213,8 @@ class Feed(Generic[_K, _T]):
                 return None
             job = self._begin(ticket)
             for part in range(job.num_parts):
-                job.run(part)
+                if job.native is None or not job.native.run(part):
+                    job.run(part)
             return Made(*job.finish(), None)
         except BaseException:  # Ctrl-C while waiting; or the error of a ticket, where there are no threads
             self.close()
@@ -242,6 +243,7 @@ def _end(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
     for thread in threads:
         if thread.is_alive():
             thread.join(max(0.0, deadline - time.monotonic()))
+    window.clear()
 
 
 def _drop(window: Window[Any, Any], threads: list[threading.Thread]) -> None:

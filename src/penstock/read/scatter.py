@@ -25,16 +25,18 @@ _Source: TypeAlias = "tuple[int, _native.Buffer | _native.Mapping | None, int]"
 _MOST_OPEN = 512
 
 
-class _OpenFiles(NamedTuple):
+class OpenFiles(NamedTuple):
     """All files of a split, open.
 
     Attributes:
-        sources: The files as the core takes them, in the order of the shards.
+        locations: Where the records are.
+        sources: Descriptor of each file, and its mapping if it is mapped, in the order of the shards.
         identities: Descriptor, size, modification time and inode of each file.
         files: The open files.
     """
 
-    sources: list[_Source]
+    locations: _native.RowLocations
+    sources: list[tuple[int, _native.Mapping | None]]
     identities: NDArray[np.int64]
     files: list[OpenFile]
 
@@ -56,10 +58,15 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
-        self._opened: dict[int, tuple[OpenFile, _Source]] = {}
-        self._all_open: _OpenFiles | None = None
+        self._opened: dict[int, tuple[OpenFile, _native.Mapping | None]] = {}
+        self._all_open: OpenFiles | None = None
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
+
+    @property
+    def open_files(self) -> OpenFiles | None:
+        """All files, if they are open and none is known to be unreadable; otherwise None."""
+        return None if self._lost else self._all_open
 
     def segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
         """Return the locations of the frames of rows, in the order of `wanted`.
@@ -74,7 +81,8 @@ class Scatter:
             found = self._places.find_unchanged(wanted, ready.identities)
             if found is not None:
                 which, numbers, begins, sizes = found
-                return [([ready.sources[number] for number in numbers], which, begins, sizes, ready.files)]
+                sources: list[_Source] = [(*ready.sources[number], 0) for number in numbers]
+                return [(sources, which, begins, sizes, ready.files)]
             self._forget_open()
         return self._find_segments(wanted)
 
@@ -91,8 +99,9 @@ class Scatter:
             file = shard.file() if len(files) < self._most_open else None
             if file is not None:
                 files.append(file)
-                sources.append((file.fd, self._mapping(numbers[i], file) if self.rows.is_mapped else None, 0))
-                self._note_open(numbers[i], file, sources[-1])
+                mapping = self._mapping(numbers[i], file) if self.rows.is_mapped else None
+                sources.append((file.fd, mapping, 0))
+                self._note_open(numbers[i], file, mapping)
                 continue
             mine = np.flatnonzero(which == i)
             frames = _load(shard, wanted[mine] - self.rows.starts[numbers[i]])
@@ -162,7 +171,7 @@ class Scatter:
             mapping.read_ahead()  # all of it will be read, in some order
         return mapping
 
-    def _note_open(self, number: int, file: OpenFile, source: _Source) -> None:
+    def _note_open(self, number: int, file: OpenFile, mapping: _native.Mapping | None) -> None:
         """Note an open file; once all are open, the core checks in one call that they have not changed."""
         shards = self.rows.shards
         if number in self._opened or len(shards) > min(self._most_open, MOST_FILES):
@@ -170,7 +179,7 @@ class Scatter:
         if type(shards[number]) is not Shard:
             return  # a decompressed copy has another identity than its shard
         with self._lock:
-            self._opened[number] = (file, source)
+            self._opened[number] = (file, mapping)
             if len(self._opened) < len(shards) or self._all_open is not None:
                 return
             opened = [self._opened[i] for i in range(len(shards))]
@@ -181,9 +190,9 @@ class Scatter:
                 ],
                 np.int64,
             )
-            self._all_open = _OpenFiles(
-                [source for _, source in opened], identities, [each for each, _ in opened]
-            )
+            files = [each for each, _ in opened]
+            sources = [(file.fd, mapping) for file, mapping in opened]
+            self._all_open = OpenFiles(self._places, sources, identities, files)
 
     def _forget_open(self) -> None:
         with self._lock:

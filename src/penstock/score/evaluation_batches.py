@@ -19,6 +19,7 @@ from penstock import _native
 from penstock.batch.build import LoadedSplit, make_loader
 from penstock.batch.options import LoadOptions
 from penstock.columns import CodedColumns, concat_rows, take_rows
+from penstock.decode.row_columns import NativeRows
 from penstock.errors import OptionError
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
@@ -116,6 +117,10 @@ class _EvaluationBuilder:
         self._inner = inner
         self._stored = stored
         self._columns: list[CodedColumns] = [{}] * num_parts
+
+    def begin_native(self, source: NativeRows, num_parts: int) -> _native.BatchSlices | None:
+        """Return the parts of the batch for the core to make, unless stored values are requested."""
+        return None if self._inner is None or self._stored else self._inner.begin_native(source, num_parts)
 
     def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of the pipeline."""

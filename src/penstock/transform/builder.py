@@ -7,20 +7,28 @@ each slice writes its rows; arrays whose shape depends on the batch are joined a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import CodedColumns, Dense, Ragged, concat_rows, take_rows
-from penstock.decode.row_columns import count_rows
+from penstock.decode.row_columns import NativeRows, count_rows
 from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.draws import Draws
+
+_NOT_FILLED: Final = (0, 0)
 
 
 class BatchBuilder(Protocol):
     """A batch in the making. Threads may work on different parts at the same time."""
+
+    def begin_native(self, source: NativeRows, num_parts: int) -> _native.BatchSlices | None:
+        """Return the parts of the batch for the core to make, or None.
+
+        Parts that the core cannot make are prepared and filled here.
+        """
 
     def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of the transforms.
@@ -76,11 +84,18 @@ class AssembledBatch:
         self._num_rows = num_rows
         self._batch = self._program.allocate(num_rows)
         self._arrays = dict(zip(self._program.arrays, self._batch.arrays, strict=True))
-        self._filled = [(0, 0)] * num_parts  # first row and number of rows of each part
+        self._filled = [_NOT_FILLED] * num_parts  # first row and number of rows of each part
         # Outputs whose shape depends on the batch: those of the core, and those of `Transform.apply`.
         self._pieces: list[_native.Piece | None] = [None] * num_parts
         self._made: list[dict[str, Any]] = [{}] * num_parts
         self._mapped: list[CodedColumns] = [{}] * num_parts
+        self._slices: _native.BatchSlices | None = None
+
+    def begin_native(self, source: NativeRows, num_parts: int) -> _native.BatchSlices | None:
+        """Return the parts of the batch for the core to make, or None."""
+        if not self._assembly.prepares and not self._assembly.maps:
+            self._slices = self._program.begin_slices(self._batch, source, num_parts)
+        return self._slices
 
     def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of the transforms."""
@@ -111,6 +126,8 @@ class AssembledBatch:
 
     def finish(self, draws: Draws | None, chosen: NDArray[np.int64] | None = None) -> Parts:
         """Return the arrays of the batch."""
+        if self._slices is not None:
+            self._take_native(self._slices)
         num_rows = sum(count for _, count in self._filled)
         rows = self._rows_filled(num_rows, chosen)
         joined = self._join(rows, chosen)
@@ -126,6 +143,15 @@ class AssembledBatch:
                     array[:, place] = joined[0].pop(member)
             joined[0][group.name] = array
         return joined
+
+    def _take_native(self, slices: _native.BatchSlices) -> None:
+        """Note what the core has made: all parts that were not filled here."""
+        self._slices = None
+        for part in range(slices.num_parts):
+            if self._filled[part] is _NOT_FILLED:
+                first = part * self._num_rows // slices.num_parts
+                self._filled[part] = (first, (part + 1) * self._num_rows // slices.num_parts - first)
+                self._pieces[part] = slices.take_piece(part)
 
     def _view(self, name: str) -> NDArray[Any]:
         """Return the array of an output of a fixed shape; of a member of a group, its columns there."""
@@ -146,7 +172,8 @@ class AssembledBatch:
         varying = self._join_varying()
         for number, name in self._assembly.transformed:
             if name in self._arrays:
-                joined[number][name] = _take(self._arrays[name], rows)
+                array = self._arrays[name]
+                joined[number][name] = array if rows is None else _take(array, rows)
             elif name in varying:
                 value: Any = varying[name]
                 if chosen is not None:
@@ -156,6 +183,8 @@ class AssembledBatch:
 
     def _join_varying(self) -> dict[str, NDArray[Any] | Ragged]:
         """Return the outputs whose shape depends on the batch, by name."""
+        if not self._program.pieces and not any(self._made):
+            return {}
         joined = self._program.join([piece for piece in self._pieces if piece is not None])
         for name in dict.fromkeys(name for made in self._made for name in made):
             parts = [
@@ -208,6 +237,9 @@ class WholeBatch:
         self._transform = transform
         self._columns: list[CodedColumns] = [{}] * num_parts
         self._counts = [0] * num_parts
+
+    def begin_native(self, source: NativeRows, num_parts: int) -> None:
+        """Return None: the parts are transformed together."""
 
     def prepare(
         self,

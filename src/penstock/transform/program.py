@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import CodedColumns, Ragged
-from penstock.decode.row_columns import PlainColumns, RowColumns
+from penstock.decode.row_columns import NativeRows, PlainColumns, RowColumns
 from penstock.transform.base import Transform
 from penstock.transform.output import Output
 
@@ -126,12 +126,22 @@ class Program:
             storage, rows = columns.storage, columns.rows
         else:
             storage = PlainColumns(columns, num_rows)
-        names = storage.names
-        numbers = self._numbers[names] if names in self._numbers else self._find_numbers(names)
+        numbers = self._field_numbers(storage.names)
         if numbers is None:  # a column is missing, which is an error of its transform
             return Ran(None, self._fields)
         piece, failed = self._native.run(arrays, first, storage.native, numbers, rows)
         return Ran(piece, [self._fields[number] for number in failed] if failed else ())
+
+    def begin_slices(
+        self, arrays: _native.BatchArrays, source: NativeRows, num_parts: int
+    ) -> _native.BatchSlices | None:
+        """Return the slices of a batch, for the core to make; None if it cannot make all outputs."""
+        if self.others or not self._fields:
+            return None
+        numbers = self._field_numbers(source.names)
+        if numbers is None:
+            return None
+        return self._native.begin(arrays, source.source, numbers, source.rows, num_parts)
 
     def join(self, pieces: Sequence[_native.Piece]) -> dict[str, NDArray[Any] | Ragged]:
         """Return the outputs of several runs whose shape depends on the batch, joined, by name."""
@@ -143,8 +153,10 @@ class Program:
                     joined[each.mask] = second
         return joined
 
-    def _find_numbers(self, names: tuple[str, ...]) -> NDArray[np.int64] | None:
+    def _field_numbers(self, names: tuple[str, ...]) -> NDArray[np.int64] | None:
         """Return the number of the column of each field; None if one is missing."""
+        if names in self._numbers:
+            return self._numbers[names]
         known = {name: number for number, name in enumerate(names)}
         is_whole = all(name in known for name in self._fields)
         numbers = np.array([known[name] for name in self._fields], np.int64) if is_whole else None

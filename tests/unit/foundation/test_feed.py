@@ -355,7 +355,7 @@ def test_feed_in_a_ring_can_be_collected_by_one_of_its_own_threads():
         with window._lock:  # room for one more: a thread asks for a ticket, and collects
             window._made.pop(0)
             window._num_taken += 1
-            window._space.notify()
+            window._core.wake()
         wait_until(lambda: gone() is None)
         wait_until(lambda: feed_threads() == [])
     finally:
@@ -493,6 +493,8 @@ def test_arrays_are_the_ones_that_were_made():
 
 class Parts:
     """A job of several parts, which notes who did them."""
+
+    native = None
 
     def __init__(self, ticket, num_parts, run=None):
         self.num_parts = num_parts

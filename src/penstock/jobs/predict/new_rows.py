@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.stream import StreamBatch, stream_batches
 from penstock.columns import CodedColumn, CodedColumns, take_rows
+from penstock.decode.row_columns import NativeRows
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.option_checks import OnError
 from penstock.model.finite_values import find_faults
@@ -246,6 +247,9 @@ class _FiniteBatch:
         self._builder = builder
         self.fill = builder.fill
         self.finish = builder.finish
+
+    def begin_native(self, source: NativeRows, num_parts: int) -> None:
+        """Return None: rows that are not finite are found while they are prepared."""
 
     def prepare(self, first: int, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of the transforms; also report rows that are not finite."""

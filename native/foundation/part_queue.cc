@@ -1,0 +1,98 @@
+#include "foundation/part_queue.h"
+
+#include <algorithm>
+
+namespace penstock {
+
+bool PartQueue::add(uint64_t number, PartJob& job) {
+  const size_t num_parts = job.num_parts();
+  if (num_parts == 0) return false;
+  size_t num_waiting;
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    if (!shared_->entries.try_emplace(number, Entry{&job, 0, num_parts}).second) return false;
+    auto& open = shared_->open;
+    open.insert(std::upper_bound(open.begin(), open.end(), number), number);
+    num_waiting = shared_->num_waiting;
+  }
+  for (size_t i = std::min(num_parts, num_waiting); i > 0; i--) shared_->changed.notify_one();
+  return true;
+}
+
+std::optional<PartQueue::Outcome> PartQueue::work(uint64_t seen, bool drains) {
+  Shared& shared = *shared_;
+  std::unique_lock<std::mutex> lock(shared.mutex);
+  while (!shared.is_stopped && shared.num_wake_ups == seen) {
+    if (shared.is_one_wanted) {
+      shared.is_one_wanted = false;
+      return std::nullopt;
+    }
+    if (shared.open.empty()) {
+      if (drains) return std::nullopt;
+      shared.num_waiting++;
+      shared.changed.wait(lock);
+      shared.num_waiting--;
+      continue;
+    }
+    const uint64_t number = shared.open.front();
+    Entry& entry = shared.entries[number];
+    PartJob& job = *entry.job;
+    const size_t part = entry.next++;
+    if (entry.next == job.num_parts()) shared.open.pop_front();
+    lock.unlock();
+    const bool is_done = job.run(part);
+    lock.lock();
+    if (!is_done) return Outcome{number, part};
+    if (close(shared, number)) return Outcome{number, std::nullopt};
+  }
+  return std::nullopt;
+}
+
+bool PartQueue::close(Shared& shared, uint64_t number) {
+  const auto found = shared.entries.find(number);
+  if (found == shared.entries.end() || --found->second.num_left != 0) return false;
+  shared.entries.erase(found);
+  return true;
+}
+
+bool PartQueue::close_part(uint64_t number) {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  return close(*shared_, number);
+}
+
+void PartQueue::wake() {
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    shared_->is_one_wanted = true;
+  }
+  shared_->changed.notify_one();
+}
+
+void PartQueue::wake_all() {
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    shared_->num_wake_ups++;
+  }
+  shared_->changed.notify_all();
+}
+
+void PartQueue::stop() {
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    shared_->is_stopped = true;
+    shared_->open.clear();
+  }
+  shared_->changed.notify_all();
+}
+
+bool PartQueue::has_parts() const {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  return !shared_->open.empty();
+}
+
+uint64_t PartQueue::num_wake_ups() const {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  return shared_->num_wake_ups;
+}
+
+}  // namespace penstock
