@@ -19,6 +19,10 @@ from penstock import _native
 from penstock.foundation.process import ProcessLock
 from penstock.read.order import Order, Picks, shard_slice
 
+# Positions whose records are found in one call, of small batches: finding those of a single batch is not
+# worth the wait for Python's lock after it.
+_CHUNK = 4_096
+
 # How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
 _AHEAD = 8
 
@@ -75,6 +79,8 @@ class FixedPlan:
         self._batch_size = batch_size
         self._last = last
         self._shard = shard
+        self._chunk_size = max(1, _CHUNK // batch_size) * batch_size
+        self._chunk: tuple[int, int, Picks] | None = None  # epoch, first position, records
 
     @property
     def slots(self) -> int | None:
@@ -99,7 +105,18 @@ class FixedPlan:
         size = min(self._batch_size, len(self._order) - start)
         # A padded batch is cut as if it were full: every rank then has as many slots as always.
         mine = shard_slice(range(self._batch_size if self._last == "pad" else size), *self._shard)
-        return self._order.pick(ticket.epoch, start + min(mine.start, size), start + min(mine.stop, size))
+        return self._pick(ticket.epoch, start + min(mine.start, size), start + min(mine.stop, size))
+
+    def _pick(self, epoch: int, start: int, stop: int) -> Picks:
+        """Return the records at some positions of one batch."""
+        if self._shard[1] > 1:  # most of a chunk would be records of other ranks
+            return self._order.pick(epoch, start, stop)
+        first = start - start % self._chunk_size
+        chunk = self._chunk  # threads may replace it at any time
+        if chunk is None or chunk[:2] != (epoch, first):
+            last = min(first + self._chunk_size, len(self._order))
+            chunk = self._chunk = (epoch, first, self._order.pick(epoch, first, last))
+        return cut_picks(chunk[2], slice(start - first, stop - first))
 
     @property
     def reads_stretches(self) -> bool:
