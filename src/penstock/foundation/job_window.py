@@ -351,14 +351,15 @@ class Window(Generic[_K, _T]):
 
     def stop(self) -> None:
         """Let the threads end after their current part."""
+        # First, and without the lock: an interrupt here must not leave threads behind.
+        self._is_stopped = True
+        self._core.stop()
         with self._lock:
-            self._is_stopped = True
             self._made.clear()
             self._open.clear()
             if self._queue is not None:
                 self._queue.clear()
             self._ready_bytes = 0
-            self._core.stop()
             self._ready.notify_all()
 
     def clear(self) -> None:

@@ -251,6 +251,7 @@ def _drop(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
     try:
         _end(window, threads)
     except KeyboardInterrupt:
+        window.stop()
         # Python loses what is raised while an object goes: the interrupt must come once more, a little later.
         again = threading.Timer(0.01, _thread.interrupt_main)
         again.daemon = True
