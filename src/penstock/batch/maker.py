@@ -264,7 +264,8 @@ class BatchJob(Generic[_K]):
         draws = self._maker.draws(made.picks, self._ticket)
         columns, more = self._builder.prepare(first, columns, draws)
         # How much a cache prepares depends on the threads; the first error of a batch must not.
-        made.prepared = (whole, {**faults, **{int(rows[at]): error for at, error in more.items()}})
+        added = {at if rows is None else int(rows[at]): error for at, error in more.items()}
+        made.prepared = (whole, {**faults, **added})
         self._check_faults(made)
         if more:
             _, columns = _leave_out(made, columns, more)
@@ -372,12 +373,13 @@ class BatchJob(Generic[_K]):
         return self._maker.source.name_error(error, self._ticket, picks, self._picks)
 
 
-def _leave_out(made: _Slice, columns: CodedColumns, faults: Faults) -> tuple[NDArray[np.int64], CodedColumns]:
-    """Remove rows from a slice; return the numbers of those that are left, and their columns."""
-    rows = np.arange(len(made.picks.rows), dtype=np.int64)
+def _leave_out(
+    made: _Slice, columns: CodedColumns, faults: Faults
+) -> tuple[NDArray[np.int64] | None, CodedColumns]:
+    """Remove rows from a slice; return those that are left, by number (None: all), and their columns."""
     if not faults:
-        return rows, columns
-    rest = np.delete(rows, sorted(faults))
+        return None, columns
+    rest = np.delete(np.arange(len(made.picks.rows), dtype=np.int64), sorted(faults))
     made.picks = cut_picks(made.picks, rest)
     return rest, take_rows(columns, rest)
 
