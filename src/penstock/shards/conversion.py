@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, Final, TypeAlias
@@ -37,7 +37,7 @@ from penstock.shards.rejected_rows import Rejects
 from penstock.shards.request import Request
 from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
-from penstock.shards.shard_work import ResidentValues, ShardWork, pair_shards, plan_shards
+from penstock.shards.shard_work import ResidentValues, ShardWork, group_shards, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
@@ -76,7 +76,7 @@ _MANY_SPLITS = 10
 # Shards that are written at the same time where rows are on disk: each takes about 60 MB of memory. All
 # workers compose their frames.
 _MAX_WRITERS = 6
-_MAX_FINISHING = 2  # groups of shards that wait for the disk at the same time
+_MAX_FINISHING = 2  # shards that wait for the disk at the same time
 _BLOCKS_BETWEEN = 32  # blocks after which freed memory is returned to the system, for large sources
 
 OnProgress: TypeAlias = Callable[[ConversionProgress], None]
@@ -301,13 +301,13 @@ class Conversion:
             ),
             self._helpers if self._options.num_workers > 1 else None,
         )
-        # A pair needs the memory of two shards.
+        # Two shards at a time need the memory of both.
         num_workers = len(tasks) if self._store.is_on_disk else self._options.num_workers
-        shards: list[list[ShardEntry]] = [[] for _ in assignment.names]
+        entries: dict[str, ShardEntry] = {}
         written = 0
         totals = dict(zip(assignment.names, counts, strict=True))
-        for each in chain.from_iterable(self._pool.map(write, pair_shards(tasks, num_workers))):
-            shards[each.task.split].append(each.entry)
+        for each in chain.from_iterable(self._pool.map(write, group_shards(tasks, num_workers))):
+            entries[each.task.name] = each.entry
             written += each.entry.num_bytes
             if each.finishing is not None:
                 self._finish_later(each.finishing)
@@ -319,9 +319,8 @@ class Conversion:
             check = f"check that the column {self._split.split_by!r} contains names of splits"
             self.notes.append(f"there are {len(assignment.names)} splits: {check}")
         return {
-            name: SplitEntry(tuple(entries))
-            for name, entries in zip(assignment.names, shards, strict=True)
-            if entries
+            assignment.names[split]: SplitEntry(tuple(entries[task.name] for task in same_split))
+            for split, same_split in groupby(tasks, lambda task: task.split)
         }
 
     def _finish_later(self, finishing: Future[None]) -> None:

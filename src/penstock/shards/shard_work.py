@@ -35,6 +35,8 @@ _PIECE_BYTES: Final = 4 << 20
 
 
 _PIECES_AHEAD: Final = 2
+_NUM_TOGETHER: Final = 2
+"""Number of shards that one thread writes at a time: they are hashed in the time of one."""
 
 
 @dataclass(frozen=True)
@@ -83,19 +85,26 @@ def plan_shards(
     return tasks
 
 
-def pair_shards(tasks: Sequence[ShardTask], num_workers: int) -> list[tuple[ShardTask, ...]]:
-    """Group shards of the same split, and so of the same size, into pairs that one thread writes together.
+def group_shards(tasks: Sequence[ShardTask], num_workers: int) -> list[tuple[ShardTask, ...]]:
+    """Group shards, each group for one thread, which writes two shards at a time.
 
-    Two shards are hashed in the time of one. With less than two shards per worker there are no pairs, because
-    some workers would have nothing to do.
+    Two shards are hashed in the time of one. Where each worker has two shards or more, shards of the same
+    split, and so of the same size, are pairs. The other shards are divided into groups of about equal size,
+    one per worker, so that no worker has nothing to do.
     """
-    if len(tasks) < 2 * num_workers:
-        return [(task,) for task in tasks]
     groups: list[tuple[ShardTask, ...]] = []
-    for _, same_split in groupby(tasks, lambda task: task.split):
-        shards = list(same_split)
-        groups += [tuple(shards[first : first + 2]) for first in range(0, len(shards), 2)]
-    return groups
+    others = list(tasks)
+    if len(tasks) >= 2 * num_workers:
+        others = []
+        for _, same_split in groupby(tasks, lambda task: task.split):
+            shards = list(same_split)
+            num_paired = len(shards) // 2 * 2
+            groups += [tuple(shards[first : first + 2]) for first in range(0, num_paired, 2)]
+            others += shards[num_paired:]
+    rest: list[list[ShardTask]] = [[] for _ in range(min(num_workers, len(others)))]
+    for task in sorted(others, key=lambda task: -task.num_bytes):  # stable
+        min(rest, key=lambda group: sum(each.num_bytes for each in group)).append(task)
+    return groups + [tuple(group) for group in rest]
 
 
 class _Piece(NamedTuple):
@@ -104,6 +113,15 @@ class _Piece(NamedTuple):
     rows: NDArray[np.uint64]
     bodies: ChunkColumn
     references: list[list[bytes]]
+
+
+class _OpenShard(NamedTuple):
+    """A shard that is being written: its frames that are not yet written, and what closes its file."""
+
+    task: ShardTask
+    file: ShardFile
+    frames: Iterator[Frames]
+    closing: ExitStack
 
 
 class ResidentValues:
@@ -176,45 +194,51 @@ class ShardWork:
     helpers: ThreadPoolExecutor | None = None
 
     def __call__(self, tasks: Sequence[ShardTask]) -> list[WrittenShard]:
-        """Write shards together, except those that an earlier run completed.
+        """Write shards, two at a time, except those that an earlier run completed.
 
         A shard is on the disk under its name when the future of its entry is done.
         """
         done = {task.name: self.staging.journal.shards.get(self._name_file(task)) for task in tasks}
-        missing = [task for task in tasks if done[task.name] is None]
-        written = self._write(missing) if missing else {}
+        written = self._write([task for task in tasks if done[task.name] is None])
         return [written.get(task.name) or _note_complete(task, done[task.name]) for task in tasks]
 
     def _name_file(self, task: ShardTask) -> str:
         return f"{task.name}.gz" if self.compression == "gzip" else task.name
 
     def _write(self, tasks: Sequence[ShardTask]) -> dict[str, WrittenShard]:
+        waiting = deque(tasks)
+        written: dict[str, WrittenShard] = {}
         with ExitStack() as stack:
-            files: list[ShardFile] = []
-            for task in tasks:
-                self.slots.acquire()
-                stack.callback(self.slots.release)
-                name = self._name_file(task)
-                file = self.staging.shard(name, self.compression, planned_bytes=task.num_bytes)
-                files.append(stack.enter_context(file))
-            rest = [(file, self._frames(task)) for file, task in zip(files, tasks, strict=True)]
-            while rest:
-                heads = [(file, frames, next(frames, None)) for file, frames in rest]
-                rest = [(file, frames) for file, frames, head in heads if head is not None]
-                found = [head for _, _, head in heads if head is not None]
-                write_frames([file for file, _ in rest], found, self.hashers)
-            entries = [file.seal() for file in files]
-            finishing = self.finishers.submit(self._finish, files, stack.pop_all())
-        return {
-            task.name: WrittenShard(task, entry, finishing)
-            for task, entry in zip(tasks, entries, strict=True)
-        }
+            opened: list[_OpenShard] = []
+            while waiting or opened:
+                while waiting and len(opened) < _NUM_TOGETHER:
+                    opened.append(self._open(waiting.popleft(), stack))
+                heads = [next(shard.frames, None) for shard in opened]
+                pairs = list(zip(opened, heads, strict=True))
+                found = [(shard.file, head) for shard, head in pairs if head is not None]
+                if found:
+                    write_frames([file for file, _ in found], [head for _, head in found], self.hashers)
+                for shard, head in pairs:
+                    if head is None:
+                        opened.remove(shard)
+                        entry = shard.file.seal()
+                        finishing = self.finishers.submit(self._finish, shard.file, shard.closing.pop_all())
+                        written[shard.task.name] = WrittenShard(shard.task, entry, finishing)
+        return written
 
-    def _finish(self, files: Sequence[ShardFile], stack: ExitStack) -> None:
-        """Sync complete shards, and record them; without a name, they are removed."""
-        with stack:
-            for file in files:
-                self.staging.finish(file)
+    def _open(self, task: ShardTask, stack: ExitStack) -> _OpenShard:
+        """Begin a shard; the end of `stack` removes it unless it is complete."""
+        closing = stack.enter_context(ExitStack())
+        self.slots.acquire()
+        closing.callback(self.slots.release)
+        name = self._name_file(task)
+        file = self.staging.shard(name, self.compression, planned_bytes=task.num_bytes)
+        return _OpenShard(task, closing.enter_context(file), self._frames(task), closing)
+
+    def _finish(self, file: ShardFile, closing: ExitStack) -> None:
+        """Sync a complete shard, and record it; without a name, it is removed."""
+        with closing:
+            self.staging.finish(file)
 
     def _frames(self, task: ShardTask) -> Iterator[Frames]:
         """Yield the frames of a shard; while the caller writes them, the next ones are composed."""

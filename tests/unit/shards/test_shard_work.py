@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.shards.shard_work import ResidentValues, pair_shards, plan_shards
+from penstock.shards.shard_work import ResidentValues, group_shards, plan_shards
 
 
 def test_shards_of_a_split_cover_its_rows_once_in_order():
@@ -48,15 +48,18 @@ def test_residents_are_found_by_the_number_of_their_row():
 @pytest.mark.parametrize(
     ("counts", "num_workers", "expected"),
     [
-        ((50, 10, 10), 1, [2, 2, 1, 1, 1]),
-        ((50, 10, 10), 3, [2, 2, 1, 1, 1]),
-        ((50, 10, 10), 4, [1] * 7),
-        ((10, 0, 0), 1, [1]),
+        ((50, 10, 10), 1, ["a0 a1", "a2 a3", "a4 b0 c0"]),
+        ((50, 10, 8), 2, ["a0 a1", "a2 a3", "a4 c0", "b0"]),
+        ((50, 10, 10), 3, ["a0 a1", "a2 a3", "a4", "b0", "c0"]),
+        ((50, 10, 10), 4, ["a0 a4", "a1 b0", "a2 c0", "a3"]),
+        ((50, 10, 10), 9, ["a0", "a1", "a2", "a3", "a4", "b0", "c0"]),
+        ((14, 2, 2), 2, ["a0", "b0 c0"]),
+        ((10, 0, 0), 1, ["a0"]),
     ],
 )
-def test_pairs_are_of_one_split_and_leave_no_worker_without_a_shard(counts, num_workers, expected):
+def test_groups_are_pairs_of_one_split_and_leave_no_worker_without_a_shard(counts, num_workers, expected):
     tasks = plan_shards(("a", "b", "c"), counts, sum(counts), 10, None)
-    groups = pair_shards(tasks, num_workers)
-    assert [task for group in groups for task in group] == tasks
-    assert [len(group) for group in groups] == expected
-    assert all(len({task.split for task in group}) == 1 for group in groups)
+    groups = group_shards(tasks, num_workers)
+    found = [" ".join(f"{task.name[0]}{int(task.name[2:7])}" for task in group) for group in groups]
+    assert found == expected
+    assert sorted((task for group in groups for task in group), key=tasks.index) == tasks
