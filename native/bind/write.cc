@@ -215,7 +215,7 @@ nb::tuple fingerprint(nb::sequence given) {
     // A few at a time: what was hashed is still in the cache when its digest is computed.
     for (size_t first = 0; first < values.size(); first += kFingerprints) {
       const size_t count = std::min(kFingerprints, values.size() - first);
-      for (size_t i = 0; i < count; i++) hash_words[first + i] = hash_bytes(values[first + i]);
+      hash_values(values.data() + first, count, hash_words + first);
       digest_values(values.data() + first, count, found.data());
       std::memcpy(digest_words + 2 * first, found.data(), count * kDigestBytes);
     }

@@ -1,5 +1,6 @@
 #include "write/hash.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace penstock {
@@ -22,22 +23,58 @@ uint64_t load_part(const uint8_t* p, size_t size) {
   return p[0] | static_cast<uint64_t>(p[middle]) << (8 * middle) | static_cast<uint64_t>(p[last]) << (8 * last);
 }
 
+// The hash of a byte string of which a part was taken.
+class PartialHash {
+ public:
+  explicit PartialHash(Span bytes) : p_(bytes.data), left_(bytes.size), state_(kFirst ^ mix(bytes.size)) {}
+
+  // How many times `take` can be called: the last 1 to 16 bytes are left to `finish`.
+  size_t num_words() const { return left_ == 0 ? 0 : (left_ - 1) / 16; }
+
+  void take() {
+    state_ = fold(load64(p_) ^ kFirst, load64(p_ + 8) ^ state_);
+    p_ += 16;
+    left_ -= 16;
+  }
+
+  uint64_t finish() {
+    while (left_ > 16) take();
+    // The length is in the state, so zeros after the end are no bytes of another string.
+    uint64_t low, high = 0;
+    if (left_ < 8) {
+      low = load_part(p_, left_);
+    } else {
+      low = load64(p_);
+      if (left_ > 8) high = load64(p_ + left_ - 8) >> (8 * (16 - left_));
+    }
+    return mix(fold(low ^ kSecond, high ^ state_) ^ state_);
+  }
+
+ private:
+  const uint8_t* p_;
+  size_t left_;
+  uint64_t state_;
+};
+
+constexpr size_t kTogether = 4;  // a multiplication waits for the one before: others run meanwhile
+
 }  // namespace
 
-uint64_t hash_bytes(Span bytes) {
-  const uint8_t* p = bytes.data;
-  size_t left = bytes.size;
-  uint64_t state = kFirst ^ mix(left);
-  for (; left > 16; left -= 16, p += 16) state = fold(load64(p) ^ kFirst, load64(p + 8) ^ state);
-  // The length is in the state, so zeros after the end are no bytes of another string.
-  uint64_t low, high = 0;
-  if (left < 8) {
-    low = load_part(p, left);
-  } else {
-    low = load64(p);
-    if (left > 8) high = load64(p + left - 8) >> (8 * (16 - left));
+uint64_t hash_bytes(Span bytes) { return PartialHash(bytes).finish(); }
+
+void hash_values(const Span* values, size_t count, uint64_t* out) {
+  size_t i = 0;
+  for (; i + kTogether <= count; i += kTogether) {
+    PartialHash hashes[kTogether] = {PartialHash(values[i]), PartialHash(values[i + 1]), PartialHash(values[i + 2]),
+                                     PartialHash(values[i + 3])};
+    size_t num_words = hashes[0].num_words();
+    for (const PartialHash& each : hashes) num_words = std::min(num_words, each.num_words());
+    for (size_t word = 0; word < num_words; word++) {
+      for (PartialHash& each : hashes) each.take();
+    }
+    for (size_t lane = 0; lane < kTogether; lane++) out[i + lane] = hashes[lane].finish();
   }
-  return mix(fold(low ^ kSecond, high ^ state) ^ state);
+  for (; i < count; i++) out[i] = hash_bytes(values[i]);
 }
 
 uint64_t word_of(double value) {

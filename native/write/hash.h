@@ -25,6 +25,9 @@ inline uint64_t mix_keyed(uint64_t key, uint64_t x) { return mix(mix(x ^ key) + 
 // Hash of a byte string; nothing is read past its end.
 uint64_t hash_bytes(Span bytes);
 
+// The hash of each of several byte strings, which takes less time than one after the other.
+void hash_values(const Span* values, size_t count, uint64_t* out);
+
 // A word for a number, the same for an integer and for the float that equals it, so that a column which turns from
 // whole numbers to fractions keeps its rows where they are. It is not mixed yet.
 uint64_t word_of(double value);
