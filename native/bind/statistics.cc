@@ -37,6 +37,14 @@ void count_ints(ValueCounter& counter, nb::handle given, nb::handle keep) {
   }
 }
 
+void merge_counters(ValueCounter& counter, const ValueCounter& other) {
+  need(&counter != &other, "a counter cannot be merged with itself");
+  need(counter.size() == 0 || other.size() == 0 || counter.ints.empty() == other.ints.empty(),
+       "a counter counts strings or integers, not both");
+  nb::gil_scoped_release unlocked;
+  counter.merge(other);
+}
+
 // (values, NaN, infinite, zero, least, greatest, mean, squares); the extremes mean nothing where none is finite
 template <typename T>
 nb::tuple measure(nb::handle given, nb::handle keep) {
@@ -151,6 +159,9 @@ void bind_statistics(nb::module_& m) {
       .def(nb::init<size_t>(), "max_values"_a)
       .def("add_strings", &count_strings, "arena"_a, "starts"_a, "stops"_a, "keep"_a.none())
       .def("add_ints", &count_ints, "values"_a, "keep"_a.none())
+      .def("merge", &merge_counters, "other"_a)
+      .def("__len__", &ValueCounter::size)
+      .def_ro("num_overflowed", &ValueCounter::num_overflowed)
       .def("take", &counter_result);
 }
 

@@ -15,6 +15,8 @@ class ValueCounter {
 
   void add(Span value);
   void add(int64_t value);
+  // Adds values that another counter counted, of the same kind; not those for which that had no room.
+  void merge(const ValueCounter& other);
 
   size_t size() const { return counts.size(); }
   Span string(size_t i) const {
@@ -27,7 +29,9 @@ class ValueCounter {
 
  private:
   template <typename Same, typename Store>
-  void count(uint64_t hash, const Same& is_same, const Store& store);
+  void count(uint64_t hash, int64_t times, const Same& is_same, const Store& store);
+  void add(Span value, uint64_t hash, int64_t times);
+  void add(int64_t value, uint64_t hash, int64_t times);
   void grow();
 
   size_t max_values_;

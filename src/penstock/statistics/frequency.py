@@ -77,13 +77,15 @@ class Frequency:
         histogram: The counts of ints that lie close together; None for other values.
     """
 
-    __slots__ = ("_counts", "_num_seen", "histogram", "is_complete", "max_values")
+    __slots__ = ("_counts", "_num_seen", "_tally", "histogram", "is_complete", "max_values")
 
     def __init__(self, max_values: int) -> None:
         self.max_values = max_values
         self.is_complete = True
         self._num_seen = 0  # distinct values there were at least
-        self._counts: dict[Any, int] = {}  # nothing, where there is a histogram
+        # At most one of these three holds counts.
+        self._counts: dict[Any, int] = {}
+        self._tally: _native.ValueCounter | None = None
         self.histogram: Histogram | None = None
 
     @classmethod
@@ -135,8 +137,13 @@ class Frequency:
     @property
     def num_distinct(self) -> int:
         """How many values there are; at least so many where not all were kept."""
-        num_known = len(self.histogram.entries()[0]) if self.histogram is not None else len(self._counts)
+        num_known = len(self.histogram.entries()[0]) if self.histogram is not None else self._num_counted
         return max(self._num_seen, num_known)
+
+    @property
+    def _num_counted(self) -> int:
+        """How many values are counted one by one."""
+        return len(self._counts) if self._tally is None else len(self._tally)
 
     def blank(self) -> Frequency:
         """Return counts of nothing, with the same limit."""
@@ -146,8 +153,13 @@ class Frequency:
         """Add values that were counted apart; `other` stays as it is."""
         self.is_complete &= other.is_complete
         self._num_seen = max(self._num_seen, other._num_seen)
-        if not self._merge_histogram(other):
+        if self._merge_histogram(other):
+            return
+        if not self._merge_tally(other):
             self._merge_counts(other)
+        # Some room above the limit, so that not every block pays for making room.
+        if self._num_counted > self.max_values + self.max_values // 4:
+            self._make_room()
 
     def most_common(self, limit: int | None = None) -> list[tuple[Any, int]]:
         """Return the values kept with their counts, frequent ones first, equally frequent ones in order.
@@ -162,15 +174,15 @@ class Frequency:
                 self.is_complete = False
             order = order[:limit]
             return list(zip(values[order].tolist(), counts[order].tolist(), strict=True))
-        if len(self._counts) > self.max_values:
+        if self._num_counted > self.max_values:
             self._make_room()
-        entries = sorted(self._counts.items())
+        entries = sorted(self._entries().items())
         entries.sort(key=itemgetter(1), reverse=True)  # stable: equally frequent ones stay in order
         return entries[:limit]
 
     def _merge_histogram(self, other: Frequency) -> bool:
         """Add the other's counts as a histogram; return whether that was possible."""
-        if other.histogram is None or self._counts:
+        if other.histogram is None or self._num_counted:
             return False
         merged = other.histogram if self.histogram is None else self.histogram.merge(other.histogram)
         if merged is None:
@@ -178,31 +190,46 @@ class Frequency:
         self.histogram = merged
         return True
 
+    def _merge_tally(self, other: Frequency) -> bool:
+        """Add the other's counts in the core; return whether that was possible."""
+        if other._tally is None or self.histogram is not None or self._counts:
+            return False
+        if self._tally is None:
+            # `merge` makes room above 5 / 4 of the limit, and a block has no more values than the limit.
+            self._tally = _native.ValueCounter(3 * self.max_values)
+        self._tally.merge(other._tally)
+        return True
+
     def _merge_counts(self, other: Frequency) -> None:
-        if self.histogram is not None:
-            self._counts, self.histogram = self._entries(), None
+        self._list_counts()
         counts, get = self._counts, self._counts.get
         for value, count in other._entries().items():
             counts[value] = get(value, 0) + count
-        # Some room above the limit, so that not every block pays for making room.
-        if len(counts) > self.max_values + self.max_values // 4:
-            self._make_room()
+
+    def _list_counts(self) -> None:
+        """Keep all counts in a dict from now on."""
+        self._counts = self._entries()
+        self._tally = self.histogram = None
 
     def _entries(self) -> dict[Any, int]:
-        if self.histogram is None:
+        if self.histogram is not None:
+            values, counts = self.histogram.entries()
+            return dict(zip(values.tolist(), counts.tolist(), strict=True))
+        if self._tally is None:
             return self._counts
-        values, counts = self.histogram.entries()
-        return dict(zip(values.tolist(), counts.tolist(), strict=True))
+        known, numbers, _ = self._tally.take()
+        names: Iterable[Any] = known if isinstance(known, list) else known.tolist()
+        return dict(zip(names, numbers.tolist(), strict=True))
 
     def _take(self, tally: _native.ValueCounter) -> None:
-        values, counts, num_overflowed = tally.take()
-        known: Iterable[Any] = values if isinstance(values, list) else values.tolist()
-        self._counts = dict(zip(known, counts.tolist(), strict=True))
-        self._num_seen = len(self._counts) + (num_overflowed > 0)
+        self._tally = tally
+        num_overflowed = tally.num_overflowed
+        self._num_seen = len(tally) + (num_overflowed > 0)
         self.is_complete &= not num_overflowed
 
     def _make_room(self) -> None:
         """Take the count of the first value without room off all others, and drop those left with none."""
+        self._list_counts()
         self._num_seen = max(self._num_seen, len(self._counts))
         counts = np.fromiter(self._counts.values(), np.int64, len(self._counts))
         excess = int(np.partition(counts, -self.max_values - 1)[-self.max_values - 1])

@@ -35,14 +35,18 @@ def as_mask(keep):
     return None if keep is None else np.array(keep, bool)
 
 
+def as_strings(values):
+    sizes = np.array([len(value) for value in values], np.int64)
+    stops = np.cumsum(sizes, dtype=np.int64)
+    return np.frombuffer(b"".join(values), np.uint8), stops - sizes, stops
+
+
 @settings(max_examples=100)
 @given(st.data(), STRINGS, CAPS)
 def test_tally_of_strings_equals_a_counter(data, values, cap):
     tally, kept = _native.ValueCounter(cap), []
     for part, keep in pieces(data.draw, values):
-        stops = np.cumsum([len(value) for value in part], dtype=np.int64)
-        starts = stops - np.array([len(value) for value in part], np.int64)
-        tally.add_strings(np.frombuffer(b"".join(part), np.uint8), starts, stops, as_mask(keep))
+        tally.add_strings(*as_strings(part), as_mask(keep))
         kept += keep or [True] * len(part)
     found, counts, num_overflowed = tally.take()
     assert (found, counts.tolist(), num_overflowed) == counted(values, kept, cap)
@@ -125,3 +129,32 @@ def test_tally_of_strings_takes_no_ints_and_the_other_way_round():
     tally.add_ints(ONE, None)
     with raises_with(ValueError, "strings integers"):
         tally.add_strings(ARENA, ONE, ONE * 2, None)
+
+
+@settings(max_examples=100)
+@given(st.data(), STRINGS | INTS, CAPS)
+def test_merged_tallies_equal_one_tally(data, values, cap):
+    tallies = []
+    for part, _ in pieces(data.draw, values):
+        tally = _native.ValueCounter(1000)
+        if values and isinstance(values[0], int):
+            tally.add_ints(np.array(part, np.int64), None)
+        else:
+            tally.add_strings(*as_strings(part), None)
+        tallies.append(tally)
+    merged = _native.ValueCounter(cap)
+    for tally in tallies:
+        merged.merge(tally)
+    found, counts, num_overflowed = merged.take()
+    expected = counted(values, [True] * len(values), cap)
+    assert (list(found), counts.tolist(), num_overflowed) == expected
+    assert (len(merged), merged.num_overflowed) == (len(expected[0]), expected[2])
+
+
+def test_tallies_of_different_kinds_and_a_tally_with_itself_are_not_merged():
+    words, numbers = _native.ValueCounter(9), _native.ValueCounter(9)
+    words.add_strings(*as_strings([b"a"]), None)
+    numbers.add_ints(np.array([1]), None)
+    for one, other in ((words, numbers), (numbers, words), (words, words)):
+        with raises_with(ValueError):
+            one.merge(other)
