@@ -21,6 +21,7 @@ from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.storage.deferred import Deferred
 
 _HEAD: Final = struct.Struct("<q16s")  # size, digest; for a file, its path follows
+_HEADS: Final = np.dtype([("size", "<i8"), ("digest", "<u8", 2)])  # the same, for many rows
 
 
 class References(NamedTuple):
@@ -34,15 +35,17 @@ def make_references(column: Deferred | None, num_rows: int) -> References:
     """Return the references of a column; for None, all references are empty."""
     if column is None:
         return References(np.empty(0, np.uint8), np.zeros(num_rows + 1, np.int64))
-    present = [True] * num_rows if column.present is None else column.present.tolist()
-    digests = (column.digests[row].tobytes() for row in range(num_rows))
-    heads = zip(column.sizes.tolist(), digests, strict=True)
-    paths = [b""] * num_rows if column.paths is None else map(os.fsencode, column.paths)
-    pieces = [
-        _HEAD.pack(*head) + path if is_there else b""
-        for head, path, is_there in zip(heads, paths, present, strict=True)
-    ]
+    heads = np.empty(num_rows, _HEADS)
+    heads["size"], heads["digest"] = column.sizes, column.digests
+    present = np.ones(num_rows, np.bool_) if column.present is None else column.present
     offsets = np.zeros(num_rows + 1, np.int64)
+    if column.paths is None:
+        np.cumsum(present * _HEAD.size, out=offsets[1:])
+        return References(heads[present].view(np.uint8), offsets)
+    pieces = [
+        head.tobytes() + os.fsencode(path) if is_there else b""
+        for head, path, is_there in zip(heads, column.paths, present.tolist(), strict=True)
+    ]
     np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
     return References(np.frombuffer(b"".join(pieces), np.uint8), offsets)
 

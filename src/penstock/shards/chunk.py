@@ -28,11 +28,12 @@ class ChunkColumn(NamedTuple):
     begins: NDArray[np.int64]
     sizes: NDArray[np.int64]
 
-    def value(self, row: int) -> bytes:
-        """Return the string of a row."""
-        begin = int(self.begins[row])
-        value: bytes = self.arenas[self.arena_of[row]][begin : begin + int(self.sizes[row])].tobytes()
-        return value
+    def values(self) -> list[bytes]:
+        """Return the string of each row."""
+        views = [arena.data for arena in self.arenas]
+        ends = self.begins + self.sizes
+        places = zip(self.arena_of.tolist(), self.begins.tolist(), ends.tolist(), strict=True)
+        return [bytes(views[number][begin:end]) for number, begin, end in places]
 
     def take(self, rows: NDArray[np.int64] | slice) -> ChunkColumn:
         """Return a selection of rows, in any order; the arenas are not copied."""

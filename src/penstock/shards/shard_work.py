@@ -261,7 +261,7 @@ class ShardWork:
     def _cut(self, chunk: Chunk) -> Iterator[_Piece]:
         """Yield pieces of about `_PIECE_BYTES` with their references."""
         bodies, *columns = chunk.columns
-        references = [[column.value(row) for row in range(len(chunk.rows))] for column in columns]
+        references = [column.values() for column in columns]
         sizes = bodies.sizes.copy()
         for each in references:
             sizes += list(map(referred_bytes, each))
