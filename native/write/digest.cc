@@ -9,7 +9,6 @@ namespace {
 using blake2b::kStart;
 using blake2b::mix_rounds;
 
-constexpr size_t kNumLeaves = 4;
 constexpr size_t kStripeBytes = kNumLeaves * Blake2b::kBlockBytes;
 
 // One word, or the same word of four leaves.
@@ -56,28 +55,13 @@ Digest digest_tree(Span bytes) {
   const detail::CompressStripes compress = choose_compress();
   // The last block of a leaf is marked: two stripes at most are left to the leaves by themselves.
   const size_t num_stripes = (bytes.size - 1) / kStripeBytes - 1;
-  const auto leaf_of = [](size_t i) {
-    Blake2bNode node;
-    node.output_bytes = 64;
-    node.fanout = kNumLeaves;
-    node.depth = 2;
-    node.inner_bytes = 64;
-    node.offset = i;
-    return node;
-  };
   uint64_t states[8 * kNumLeaves];
   for (size_t i = 0; i < kNumLeaves; i++) {
-    const Blake2b leaf(leaf_of(i));
+    const Blake2b leaf(detail::leaf_node(i));
     for (size_t word = 0; word < 8; word++) states[kNumLeaves * word + i] = leaf.state()[word];
   }
   compress(states, bytes.data, num_stripes);
-  Blake2bNode top;
-  top.fanout = kNumLeaves;
-  top.depth = 2;
-  top.node_depth = 1;
-  top.inner_bytes = 64;
-  top.is_last = true;
-  Blake2b root(top);
+  Blake2b root(detail::root_node());
   for (size_t i = 0; i < kNumLeaves; i++) {
     uint64_t state[8];
     for (size_t word = 0; word < 8; word++) state[word] = states[kNumLeaves * word + i];
@@ -95,6 +79,26 @@ Digest digest_tree(Span bytes) {
 }  // namespace
 
 namespace detail {
+
+Blake2bNode leaf_node(size_t number) {
+  Blake2bNode node;
+  node.output_bytes = 64;
+  node.fanout = kNumLeaves;
+  node.depth = 2;
+  node.inner_bytes = 64;
+  node.offset = number;
+  return node;
+}
+
+Blake2bNode root_node() {
+  Blake2bNode node;
+  node.fanout = kNumLeaves;
+  node.depth = 2;
+  node.node_depth = 1;
+  node.inner_bytes = 64;
+  node.is_last = true;
+  return node;
+}
 
 void compress_stripes(uint64_t* states, const uint8_t* stripes, size_t num_stripes) {
   compress_lanes(states, stripes, num_stripes);

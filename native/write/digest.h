@@ -71,9 +71,14 @@ class Blake2b {
 // leaves, whose digests of 64 bytes are hashed by the root. Four independent hashes are computed in the time of two or
 // less.
 inline constexpr size_t kTreeBytes = 4096;
+inline constexpr size_t kNumLeaves = 4;
 Digest digest_bytes(Span bytes);
 
 namespace detail {
+
+// The positions of a leaf and of the root in that tree.
+Blake2bNode leaf_node(size_t number);
+Blake2bNode root_node();
 
 // Four states, word by word: word i of leaf j is states[4 * i + j].
 // Compresses `num_stripes` times one block of each leaf; none of them is a last one.

@@ -14,7 +14,6 @@ using blake2b::mix_rounds;
 using detail::LaneBlocks;
 
 constexpr size_t kBlockBytes = Blake2b::kBlockBytes;
-constexpr size_t kNumLeaves = 4;
 constexpr size_t kGroupBytes = 256 << 10;  // values that stay in the second-level cache while they are hashed
 
 #if defined(__x86_64__)
@@ -143,20 +142,10 @@ void run_lanes(const std::vector<Message>& messages) {
   LaneRunner(is_wide ? detail::compress_lanes_avx512 : detail::compress_lanes_avx2, num_lanes()).run(messages);
 }
 
-Blake2bNode leaf_node(size_t number) {
-  Blake2bNode node;
-  node.output_bytes = 64;
-  node.fanout = kNumLeaves;
-  node.depth = 2;
-  node.inner_bytes = 64;
-  node.offset = number;
-  return node;
-}
-
 // The digests of values from kTreeBytes on, by their leaves.
 void digest_trees(const std::vector<Span>& values, const std::vector<size_t>& numbers, Digest* out) {
-  const Blake2b starts[kNumLeaves] = {Blake2b(leaf_node(0)), Blake2b(leaf_node(1)), Blake2b(leaf_node(2)),
-                                      Blake2b(leaf_node(3))};
+  const Blake2b starts[kNumLeaves] = {Blake2b(detail::leaf_node(0)), Blake2b(detail::leaf_node(1)),
+                                      Blake2b(detail::leaf_node(2)), Blake2b(detail::leaf_node(3))};
   std::vector<uint64_t> states(values.size() * kNumLeaves * 8);
   std::vector<Message> messages;
   for (size_t i = 0; i < values.size(); i++) {
@@ -170,14 +159,8 @@ void digest_trees(const std::vector<Span>& values, const std::vector<size_t>& nu
     }
   }
   run_lanes(messages);
-  Blake2bNode top;
-  top.fanout = kNumLeaves;
-  top.depth = 2;
-  top.node_depth = 1;
-  top.inner_bytes = 64;
-  top.is_last = true;
   for (size_t i = 0; i < values.size(); i++) {
-    Blake2b root(top);
+    Blake2b root(detail::root_node());
     for (size_t leaf = 0; leaf < kNumLeaves; leaf++) {
       root.add({reinterpret_cast<const uint8_t*>(states.data() + (i * kNumLeaves + leaf) * 8), 64});
     }
