@@ -26,12 +26,15 @@ class BoundPartQueue {
   // (number, part) of a part that Python has to do, (number, None) of a job that is done, or None.
   nb::object work(uint64_t seen, bool drains) {
     std::optional<PartQueue::Outcome> outcome;
-    num_inside_++;
-    {
-      nb::gil_scoped_release unlocked;
-      outcome = queue_.work(seen, drains);
+    // First with Python's lock: whoever has it does all that there is to do.
+    if (!queue_.poll(seen, outcome)) {
+      num_inside_++;
+      {
+        nb::gil_scoped_release unlocked;
+        outcome = queue_.work(seen, drains);
+      }
+      num_inside_--;
     }
-    num_inside_--;
     if (!outcome) return nb::none();
     if (outcome->part) return nb::make_tuple(outcome->number, *outcome->part);
     held_.erase(outcome->number);
@@ -85,11 +88,12 @@ void bind_slices(nb::module_& m) {
       .def("add", &BoundPartQueue::add, "number"_a, "job"_a)
       .def("work", &BoundPartQueue::work, "seen"_a, "drains"_a)
       .def("close_part", &BoundPartQueue::close_part, "number"_a)
+      .def("leave", [](BoundPartQueue& self) { self.queue().leave(); })
       .def("wake", [](BoundPartQueue& self) { self.queue().wake(); })
       .def("wake_all", [](BoundPartQueue& self) { self.queue().wake_all(); })
       .def("stop", [](BoundPartQueue& self) { self.queue().stop(); })
       .def("clear", &BoundPartQueue::clear)
-      .def_prop_ro("has_parts", [](BoundPartQueue& self) { return self.queue().has_parts(); })
+      .def_prop_ro("has_work", [](BoundPartQueue& self) { return self.queue().has_work(); })
       .def_prop_ro("num_wake_ups", [](BoundPartQueue& self) { return self.queue().num_wake_ups(); });
 }
 

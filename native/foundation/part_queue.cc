@@ -19,16 +19,49 @@ bool PartQueue::add(uint64_t number, PartJob& job) {
   return true;
 }
 
+// Whether this thread is needed, and what for.
+bool PartQueue::find_outcome(Shared& shared, uint64_t seen, std::optional<Outcome>& outcome) {
+  if (shared.is_stopped || shared.num_wake_ups != seen) return true;
+  if (shared.away != std::thread::id()) return false;
+  if (!shared.done.empty()) {
+    outcome = Outcome{shared.done.front(), std::nullopt};
+    shared.done.pop_front();
+  } else if (!shared.is_one_wanted) {
+    return false;
+  }
+  shared.is_one_wanted = false;  // a thread that is away looks at everything before it comes back
+  shared.away = std::this_thread::get_id();
+  return true;
+}
+
+bool PartQueue::come_back(Shared& shared) {
+  if (shared.away != std::this_thread::get_id()) return false;
+  shared.away = std::thread::id();
+  return true;
+}
+
+bool PartQueue::poll(uint64_t seen, std::optional<Outcome>& outcome) {
+  const std::lock_guard<std::mutex> lock(shared_->mutex);
+  come_back(*shared_);
+  return find_outcome(*shared_, seen, outcome);
+}
+
+void PartQueue::leave() {
+  {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    if (!come_back(*shared_)) return;
+  }
+  shared_->changed.notify_all();
+}
+
 std::optional<PartQueue::Outcome> PartQueue::work(uint64_t seen, bool drains) {
   Shared& shared = *shared_;
   std::unique_lock<std::mutex> lock(shared.mutex);
-  while (!shared.is_stopped && shared.num_wake_ups == seen) {
-    if (shared.is_one_wanted) {
-      shared.is_one_wanted = false;
-      return std::nullopt;
-    }
+  come_back(shared);
+  std::optional<Outcome> outcome;
+  while (!find_outcome(shared, seen, outcome)) {
     if (shared.open.empty()) {
-      if (drains) return std::nullopt;
+      if (drains && shared.done.empty()) return std::nullopt;
       shared.num_waiting++;
       shared.changed.wait(lock);
       shared.num_waiting--;
@@ -43,9 +76,9 @@ std::optional<PartQueue::Outcome> PartQueue::work(uint64_t seen, bool drains) {
     const bool is_done = job.run(part);
     lock.lock();
     if (!is_done) return Outcome{number, part};
-    if (close(shared, number)) return Outcome{number, std::nullopt};
+    if (close(shared, number)) shared.done.push_back(number);
   }
-  return std::nullopt;
+  return outcome;
 }
 
 bool PartQueue::close(Shared& shared, uint64_t number) {
@@ -85,9 +118,9 @@ void PartQueue::stop() {
   shared_->changed.notify_all();
 }
 
-bool PartQueue::has_parts() const {
+bool PartQueue::has_work() const {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
-  return !shared_->open.empty();
+  return !shared_->open.empty() || !shared_->done.empty();
 }
 
 uint64_t PartQueue::num_wake_ups() const {

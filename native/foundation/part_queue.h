@@ -1,4 +1,5 @@
-// Jobs whose parts threads run without Python, oldest job first. A thread leaves only where Python is needed.
+// Jobs whose parts threads run without Python, oldest job first. A thread leaves only where Python is needed; one at a
+// time, as long as nothing fails: many threads that wait for Python's lock cost more than what they do with it.
 #pragma once
 
 #include <unistd.h>
@@ -11,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 namespace penstock {
 
@@ -42,9 +44,14 @@ class PartQueue {
   // job of that number, or the job has no parts.
   bool add(uint64_t number, PartJob& job);
 
-  // Runs parts until this thread is needed. Nothing is returned after wake() or stop(), if the number of wake-ups of
-  // all threads is no longer `seen`, or, if `drains`, when no part is left to begin.
+  // Runs parts until this thread is needed. No outcome is returned after wake() or stop(), if the number of wake-ups of
+  // all threads is no longer `seen`, or, if `drains`, when there are neither parts to begin nor ends to return. While a
+  // thread that was returned the end of a job, or woken by wake(), is away, no other one is: until it calls this again,
+  // or leave().
   std::optional<Outcome> work(uint64_t seen, bool drains);
+  // The same without running parts or waiting: false if this thread is not needed now.
+  bool poll(uint64_t seen, std::optional<Outcome>& outcome);
+  void leave();
 
   // Notes that a part which could not be done here was done elsewhere. True if it was the last of its job.
   bool close_part(uint64_t number);
@@ -53,7 +60,8 @@ class PartQueue {
   void wake_all();  // all threads that are in work(), or enter it with the number of wake-ups from before
   void stop();
 
-  bool has_parts() const;
+  // Whether there are parts that no thread has begun, or ends of jobs that were not returned.
+  bool has_work() const;
   uint64_t num_wake_ups() const;
 
  private:
@@ -66,12 +74,16 @@ class PartQueue {
     std::condition_variable changed;
     std::map<uint64_t, Entry> entries;
     std::deque<uint64_t> open;  // numbers of jobs with parts that no thread has begun, in order
+    std::deque<uint64_t> done;  // numbers of jobs whose end was not returned yet
+    std::thread::id away;       // the thread that is away, if any
     size_t num_waiting = 0;
     uint64_t num_wake_ups = 0;
     bool is_one_wanted = false;  // one is enough: it does all that there is to do
     bool is_stopped = false;
   };
   static bool close(Shared& shared, uint64_t number);
+  static bool find_outcome(Shared& shared, uint64_t seen, std::optional<Outcome>& outcome);
+  static bool come_back(Shared& shared);
 
   std::unique_ptr<Shared> shared_;
   pid_t pid_;

@@ -177,11 +177,12 @@ class Window(Generic[_K, _T]):
                 if self._is_stopped:
                     return None
                 if (work := self._next_part()) is not None:
+                    self._core.leave()  # it may take long
                     return work
                 if (fresh := self._next_ticket()) is not None:
                     return Work(fresh, None)
                 is_ending = self._end is not None and not self._num_beginning
-                if is_ending and not self._core.has_parts:
+                if is_ending and not self._core.has_work:
                     return None
                 seen = self._core.num_wake_ups
             found = self._core.work(seen, is_ending)
@@ -338,6 +339,10 @@ class Window(Generic[_K, _T]):
     def enter(self) -> None:
         """Note that this thread works for this window."""
         _here.window = self
+
+    def leave(self) -> None:
+        """Note that this thread no longer works for this window."""
+        self._core.leave()
 
     @property
     def is_stopped(self) -> bool:

@@ -75,6 +75,8 @@ def _work(window: Window[Any, Any]) -> None:
         BaseException
     ) as error:  # of the feed itself, or sent to this thread: the consumer must not wait forever
         window.fail(error)
+    finally:
+        window.leave()
 
 
 def _make_all(window: Window[Any, Any]) -> None:
