@@ -8,6 +8,7 @@
 #include <malloc.h>
 #endif
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
@@ -18,35 +19,49 @@
 namespace penstock {
 namespace {
 
+// Blocks of 4 KiB to 8 MiB are powers of two. Larger ones have four sizes to each: 38 MiB of pixels take 40, not 64.
 constexpr size_t kSmallest = 4096;
-constexpr int kNumClasses = 48;
-// What one batch of blobs takes, a few times over; a reader that needs more pays for fresh pages.
+constexpr int kNumPowers = 12;
+constexpr int kNumClasses = kNumPowers + 4 * 36;
+// What one batch of blobs takes, a few times over. More is kept only while as much is in use.
 constexpr size_t kMostPooled = size_t{256} << 20;
 constexpr size_t kHugePage = size_t{2} << 20;
 
+size_t size_of(int index) {
+  if (index < kNumPowers) return kSmallest << index;
+  const int beyond = index - kNumPowers;
+  return (kSmallest << (kNumPowers - 1 + beyond / 4)) / 4 * static_cast<size_t>(5 + beyond % 4);
+}
+
 int class_of(size_t bytes) {
   int index = 0;
-  while (index < kNumClasses && (kSmallest << index) < bytes) index++;
+  while (index < kNumClasses && size_of(index) < bytes) index++;
   return index;
 }
 
 struct Pool {
   std::vector<uint8_t*> free[kNumClasses];
   size_t bytes = 0;
+  size_t bytes_in_use = 0;
 
   uint8_t* take(int index) {
+    const size_t size = size_of(index);
     {
       const std::lock_guard<std::mutex> lock(process_mutex());
+      bytes_in_use += size;
       if (!free[index].empty()) {
         uint8_t* block = free[index].back();
         free[index].pop_back();
-        bytes -= kSmallest << index;
+        bytes -= size;
         return block;
       }
     }
-    const size_t size = kSmallest << index;
     void* block = std::aligned_alloc(size >= kHugePage ? kHugePage : kAlignment, size);
-    if (block == nullptr) throw std::bad_alloc();
+    if (block == nullptr) {
+      const std::lock_guard<std::mutex> lock(process_mutex());
+      bytes_in_use -= size;
+      throw std::bad_alloc();
+    }
 #ifdef __linux__
     // Most systems give huge pages to those alone who ask: decoding 224 x 224 pixels into small ones took 320 µs, and
     // 265 µs into huge ones.
@@ -58,8 +73,9 @@ struct Pool {
   void give(uint8_t* block, int index) {
     {
       const std::lock_guard<std::mutex> lock(process_mutex());
-      const size_t size = kSmallest << index;
-      if (bytes + size <= kMostPooled) {
+      const size_t size = size_of(index);
+      bytes_in_use -= size;
+      if (bytes + size <= std::max(kMostPooled, bytes_in_use)) {
         free[index].push_back(block);
         bytes += size;
         return;
@@ -99,7 +115,7 @@ Buffer::Buffer(size_t bytes) {
   const int index = class_of(bytes);
   if (index >= kNumClasses) throw std::bad_alloc();
   data_ = pool().take(index);
-  capacity_ = kSmallest << index;
+  capacity_ = size_of(index);
 }
 
 Buffer::~Buffer() {
