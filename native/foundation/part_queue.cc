@@ -61,7 +61,10 @@ std::optional<PartQueue::Outcome> PartQueue::work(uint64_t seen, bool drains) {
   std::optional<Outcome> outcome;
   while (!find_outcome(shared, seen, outcome)) {
     if (shared.open.empty()) {
-      if (drains && shared.done.empty()) return std::nullopt;
+      if (drains && shared.done.empty()) {
+        shared.changed.notify_all();  // others may wait for ends that this thread has returned
+        return std::nullopt;
+      }
       shared.num_waiting++;
       shared.changed.wait(lock);
       shared.num_waiting--;

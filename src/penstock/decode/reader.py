@@ -133,7 +133,7 @@ def read_scattered(
 def find_native_rows(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> NativeRows | None:
     """Return rows that the core can read by itself.
 
-    None if their files are not all open, or one of the rows is known to be bad.
+    None if no file is open yet, or one of the rows is known to be bad.
     """
     reader = _find_reader(scatter, plan, wanted)
     return None if reader is None else NativeRows(plan.names, reader, wanted)

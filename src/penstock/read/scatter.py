@@ -26,12 +26,12 @@ _MOST_OPEN = 512
 
 
 class OpenFiles(NamedTuple):
-    """All files of a split, open.
+    """Open files of a split.
 
     Attributes:
         locations: Where the records are.
-        sources: Descriptor of each file, and its mapping if it is mapped, in the order of the shards.
-        identities: Descriptor, size, modification time and inode of each file.
+        sources: Descriptor of each file of the split, -1 if it is not open, and its mapping if it is mapped.
+        identities: Descriptor, size, modification time and inode of each file of the split.
         files: The open files.
     """
 
@@ -59,14 +59,14 @@ class Scatter:
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
         self._opened: dict[int, tuple[OpenFile, _native.Mapping | None]] = {}
-        self._all_open: OpenFiles | None = None
+        self._open: OpenFiles | None = None
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
     @property
     def open_files(self) -> OpenFiles | None:
-        """All files, if they are open and none is known to be unreadable; otherwise None."""
-        return None if self._lost else self._all_open
+        """Files that are open; None if there are none, or one is known to be unreadable."""
+        return None if self._lost else self._open
 
     def segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
         """Return the locations of the frames of rows, in the order of `wanted`.
@@ -76,8 +76,8 @@ class Scatter:
         """
         if len(wanted) == 0:
             return []
-        ready = self._all_open
-        if ready is not None:
+        ready = self._open
+        if ready is not None and len(ready.files) == len(self.rows.shards):
             found = self._places.find_unchanged(wanted, ready.identities)
             if found is not None:
                 which, numbers, begins, sizes = found
@@ -172,7 +172,7 @@ class Scatter:
         return mapping
 
     def _note_open(self, number: int, file: OpenFile, mapping: _native.Mapping | None) -> None:
-        """Note an open file; once all are open, the core checks in one call that they have not changed."""
+        """Note an open file: the core reads it from now on, and checks that it has not changed."""
         shards = self.rows.shards
         if number in self._opened or len(shards) > min(self._most_open, MOST_FILES):
             return  # more files are not kept open
@@ -180,23 +180,18 @@ class Scatter:
             return  # a decompressed copy has another identity than its shard
         with self._lock:
             self._opened[number] = (file, mapping)
-            if len(self._opened) < len(shards) or self._all_open is not None:
-                return
-            opened = [self._opened[i] for i in range(len(shards))]
-            identities = np.array(
-                [
-                    (each.fd, *shard.index.identity[:3])
-                    for (each, _), shard in zip(opened, shards, strict=True)
-                ],
-                np.int64,
-            )
-            files = [each for each, _ in opened]
-            sources = [(file.fd, mapping) for file, mapping in opened]
-            self._all_open = OpenFiles(self._places, sources, identities, files)
+            opened = [self._opened.get(i, (None, None)) for i in range(len(shards))]
+            identities = np.full((len(shards), 4), -1, np.int64)
+            for i, (each, _) in enumerate(opened):
+                if each is not None:
+                    identities[i] = (each.fd, *shards[i].index.identity[:3])
+            sources = [(-1 if each is None else each.fd, mapping) for each, mapping in opened]
+            files = [each for each, _ in opened if each is not None]
+            self._open = OpenFiles(self._places, sources, identities, files)
 
     def _forget_open(self) -> None:
         with self._lock:
-            self._all_open = None
+            self._open = None
             self._opened.clear()
 
     def _learn(self, numbers: list[int]) -> None:

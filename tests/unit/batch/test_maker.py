@@ -123,6 +123,6 @@ def test_skipped_records_keep_no_batch_in_memory(tmp_path, strict, monkeypatch, 
 def test_slices_have_a_few_images_or_a_few_hundred_rows():
     assert fit_slice(715, prepares=False) == 512
     assert fit_slice(40_000, prepares=False) == 26
-    assert fit_slice(50_000, prepares=True) == 20
+    assert fit_slice(50_000, prepares=True) == 41
     assert fit_slice(1 << 30, prepares=True) == 1
     assert fit_slice(0, prepares=True) == 512

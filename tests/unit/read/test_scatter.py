@@ -265,7 +265,7 @@ def test_files_that_are_all_open_are_checked_for_changes_by_the_core(shards):
     scatter = scatter_of(shards)
     everything = np.arange(TOTAL, dtype=np.int64)
     first = scatter.segments(everything)
-    assert scatter._all_open is not None
+    assert len(scatter.open_files.files) == len(shards)
     again = scatter.segments(everything)
     for one, other in zip(first[0][1:4], again[0][1:4], strict=True):
         assert one.tolist() == other.tolist()
@@ -274,7 +274,7 @@ def test_files_that_are_all_open_are_checked_for_changes_by_the_core(shards):
     os.utime(changed, ns=(1, 1))
     with raises_with(ChangedFileError, path=str(changed)):
         scatter.segments(everything)
-    assert scatter._all_open is None
+    assert scatter.open_files is None
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 3), (5, 4)])
