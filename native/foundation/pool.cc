@@ -71,17 +71,28 @@ struct Pool {
   }
 
   void give(uint8_t* block, int index) {
+    std::vector<uint8_t*> surplus;
     {
       const std::lock_guard<std::mutex> lock(process_mutex());
       const size_t size = size_of(index);
       bytes_in_use -= size;
-      if (bytes + size <= std::max(kMostPooled, bytes_in_use)) {
+      const size_t most = std::max(kMostPooled, bytes_in_use);
+      if (bytes + size <= most) {
         free[index].push_back(block);
         bytes += size;
         return;
       }
+      // What was kept while more was in use: the largest first.
+      for (int large = kNumClasses - 1; large >= 0 && bytes > most; large--) {
+        while (!free[large].empty() && bytes > most) {
+          surplus.push_back(free[large].back());
+          free[large].pop_back();
+          bytes -= size_of(large);
+        }
+      }
     }
     std::free(block);
+    for (uint8_t* each : surplus) std::free(each);
   }
 
   void clear() {

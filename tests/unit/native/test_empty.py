@@ -85,3 +85,13 @@ def test_empty_array_larger_than_memory_is_a_memory_error():
 
 def test_zero_sized_array_of_huge_dimensions_takes_no_memory():
     assert _native.empty((0, 2**40), "float64").shape == (0, 2**40)
+
+
+def test_memory_that_was_kept_while_more_was_in_use_is_given_back():
+    _native.empty_pool()
+    arrays = [_native.empty((64 << 20,), "uint8") for _ in range(12)]
+    del arrays[6:]
+    assert _native.pooled_bytes() > 256 << 20
+    arrays.clear()
+    assert _native.pooled_bytes() <= 256 << 20
+    _native.empty_pool()
