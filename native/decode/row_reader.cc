@@ -9,13 +9,14 @@ bool RowReader::read(const int64_t* rows, size_t count, Decoded& out) const {
   uint64_t* const size = sizes.as<uint64_t>();
   std::vector<uint32_t> numbers;
   if (!locations_.find_files(rows, count, which_file, numbers)) return false;
-  if (!locations_.find_frames(rows, count, which_file, numbers, begin, size)) return false;
   std::vector<Segment> segments(1);
   Segment& segment = segments[0];
   for (const uint32_t number : numbers) {
     if (!identities_[number].is_unchanged()) return false;
     segment.sources.push_back(files_[number]);
   }
+  // Only of open files: another thread may be setting the offsets of one that is being opened.
+  if (!locations_.find_frames(rows, count, which_file, numbers, begin, size)) return false;
   for (size_t i = 0; i < count; i++) {
     if (!is_possible_frame(begin[i], size[i])) return false;
   }
