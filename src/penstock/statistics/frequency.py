@@ -77,7 +77,7 @@ class Frequency:
         histogram: The counts of ints that lie close together; None for other values.
     """
 
-    __slots__ = ("_counts", "_num_seen", "_tally", "histogram", "is_complete", "max_values")
+    __slots__ = ("_counts", "_has_room", "_num_seen", "_tally", "histogram", "is_complete", "max_values")
 
     def __init__(self, max_values: int) -> None:
         self.max_values = max_values
@@ -86,6 +86,7 @@ class Frequency:
         # At most one of these three holds counts.
         self._counts: dict[Any, int] = {}
         self._tally: _native.ValueCounter | None = None
+        self._has_room = False  # the counter has room for the values of further blocks
         self.histogram: Histogram | None = None
 
     @classmethod
@@ -194,9 +195,13 @@ class Frequency:
         """Add the other's counts in the core; return whether that was possible."""
         if other._tally is None or self.histogram is not None or self._counts:
             return False
-        if self._tally is None:
+        if self._tally is None or not self._has_room:
+            block = self._tally
             # `merge` makes room above 5 / 4 of the limit, and a block has no more values than the limit.
             self._tally = _native.ValueCounter(3 * self.max_values)
+            self._has_room = True
+            if block is not None:
+                self._tally.merge(block)
         self._tally.merge(other._tally)
         return True
 

@@ -361,3 +361,19 @@ def test_invalid_parts_are_refused_with_their_path(part, value, place, message):
         load_statistics(form, "$.statistics")
     assert caught.value.field == f"$.statistics.fields.a.{part}{place}"
     assert mentions(caught.value, message)
+
+
+def count_words(*words, limit=4):
+    arena = np.frombuffer("".join(words).encode(), np.uint8)
+    stops = np.cumsum([len(word) for word in words])
+    return Frequency.of_strings(arena, stops - [len(word) for word in words], stops, None, limit)
+
+
+def test_counts_of_a_block_have_room_for_those_of_another_one():
+    merged = count_words("a", "b", "c", "c")
+    merged.merge(count_words("d", "e", "f", "f", "f"))
+    blank = Frequency(4)
+    blank.merge(count_words("a", "b", "c", "c"))
+    blank.merge(count_words("d", "e", "f", "f", "f"))
+    assert (merged.is_complete, merged.num_distinct) == (blank.is_complete, blank.num_distinct)
+    assert not merged.is_complete
