@@ -101,11 +101,15 @@ class FixedPlan:
 
     def picks(self, ticket: Ticket) -> Picks:
         """Return the records of a batch that are this rank's."""
+        return self._pick(ticket.epoch, *self._positions(ticket))
+
+    def _positions(self, ticket: Ticket) -> tuple[int, int]:
+        """Return the first position of a batch that is this rank's, and the exclusive end."""
         start = ticket.step * self._batch_size
         size = min(self._batch_size, len(self._order) - start)
         # A padded batch is cut as if it were full: every rank then has as many slots as always.
         mine = shard_slice(range(self._batch_size if self._last == "pad" else size), *self._shard)
-        return self._pick(ticket.epoch, start + min(mine.start, size), start + min(mine.stop, size))
+        return start + min(mine.start, size), start + min(mine.stop, size)
 
     def _pick(self, epoch: int, start: int, stop: int) -> Picks:
         """Return the records at some positions of one batch."""
@@ -128,7 +132,10 @@ class FixedPlan:
         window, start = self._order.window_records, ticket.step * self._batch_size
         if window is None:
             later = Ticket(ticket.epoch, ticket.step + _AHEAD)
-            return self.picks(later) if later.step < self.num_steps(later.epoch) else None
+            if later.step >= self.num_steps(later.epoch):
+                return None
+            first, stop = self._positions(later)
+            return self._order.pick(later.epoch, first, stop)
         number = start // window
         if start and number == (start - self._batch_size) // window:
             return None

@@ -61,6 +61,8 @@ class Scatter:
         self._opened: dict[int, tuple[OpenFile, _native.Mapping | None]] = {}
         self._open: OpenFiles | None = None
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        # Files that stay open are shared by all threads.
+        self._most_kept = min(MOST_FILES, max(1, most_files // 4))
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
     @property
@@ -174,7 +176,7 @@ class Scatter:
     def _note_open(self, number: int, file: OpenFile, mapping: _native.Mapping | None) -> None:
         """Note an open file: the core reads it from now on, and checks that it has not changed."""
         shards = self.rows.shards
-        if number in self._opened or len(shards) > min(self._most_open, MOST_FILES):
+        if number in self._opened or len(shards) > self._most_kept:
             return  # more files are not kept open
         if type(shards[number]) is not Shard:
             return  # a decompressed copy has another identity than its shard
