@@ -30,6 +30,8 @@ class BatchSlices : public PartJob {
   size_t num_parts() const override { return pieces_.size(); }
   bool run(size_t part) noexcept override;
 
+  bool has_pieces() const { return !program_.piece_steps().empty(); }
+
   // The lists of a part whose length in the batch is not known yet; null if there are none. Call it once.
   std::unique_ptr<Piece> take_piece(size_t part) { return std::move(pieces_[part]); }
 

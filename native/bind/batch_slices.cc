@@ -26,14 +26,11 @@ class BoundPartQueue {
   // (number, part) of a part that Python has to do, (number, None) of a job that is done, or None.
   nb::object work(uint64_t seen, bool drains) {
     std::optional<PartQueue::Outcome> outcome;
-    // First with Python's lock: whoever has it does all that there is to do.
+    // First with Python's lock: the thread that has it does all that there is to do.
     if (!queue_.poll(seen, outcome)) {
-      num_inside_++;
-      {
-        nb::gil_scoped_release unlocked;
-        outcome = queue_.work(seen, drains);
-      }
-      num_inside_--;
+      const Inside inside(num_inside_);
+      nb::gil_scoped_release unlocked;
+      outcome = queue_.work(seen, drains);
     }
     if (!outcome) return nb::none();
     if (outcome->part) return nb::make_tuple(outcome->number, *outcome->part);
@@ -55,6 +52,15 @@ class BoundPartQueue {
   PartQueue& queue() { return queue_; }
 
  private:
+  // Counts a thread, with Python's lock on both ends.
+  struct Inside {
+    explicit Inside(size_t& count) : count_(count) { count_++; }
+    ~Inside() { count_--; }
+    Inside(const Inside&) = delete;
+    Inside& operator=(const Inside&) = delete;
+    size_t& count_;
+  };
+
   PartQueue queue_;
   // Guarded by Python's lock.
   std::unordered_map<uint64_t, nb::object> held_;
@@ -80,6 +86,7 @@ void bind_slices(nb::module_& m) {
   nb::class_<BoundBatchSlices>(m, "BatchSlices")
       .def("run", &run, "part"_a)
       .def("take_piece", &take_piece, "part"_a)
+      .def_prop_ro("has_pieces", [](const BoundBatchSlices& self) { return self.slices->has_pieces(); })
       .def_prop_ro("num_parts", [](const BoundBatchSlices& self) { return self.slices->num_parts(); })
       .def_prop_ro("read_seconds", [](const BoundBatchSlices& self) { return self.slices->read_seconds(); })
       .def_prop_ro("transform_seconds", [](const BoundBatchSlices& self) { return self.slices->transform_seconds(); });

@@ -21,7 +21,11 @@ bool PartQueue::add(uint64_t number, PartJob& job) {
 
 // Whether this thread is needed, and what for.
 bool PartQueue::find_outcome(Shared& shared, uint64_t seen, std::optional<Outcome>& outcome) {
-  if (shared.is_stopped || shared.num_wake_ups != seen) return true;
+  if (shared.is_stopped || shared.num_wake_ups != seen) {
+    // This thread may take long to come back: another one does what it could have done.
+    if (shared.is_one_wanted || !shared.done.empty()) shared.changed.notify_one();
+    return true;
+  }
   if (shared.away != std::thread::id()) return false;
   if (!shared.done.empty()) {
     outcome = Outcome{shared.done.front(), std::nullopt};

@@ -235,6 +235,7 @@ class BatchJob(Generic[_K]):
         self._builder = maker.pipeline.begin(num_rows, num_parts)
         rows = maker.source.native_rows(self._picks)
         self.native = None if rows is None else self._builder.begin_native(rows, num_parts)
+        self.is_long_to_finish = self.native is not None and self.native.has_pieces  # which are joined
         self._slices: list[_Slice | None] = [None] * num_parts  # None: made by the core, or not yet
 
     def run(self, part: int) -> None:
@@ -410,6 +411,7 @@ class ConvertedJob:
         job = maker.begin(ticket)
         self.num_parts = job.num_parts
         self.native = job.native
+        self.is_long_to_finish = True
         self.run = job.run
         self._finish = job.finish
         self._convert = convert

@@ -222,6 +222,7 @@ class _StreamJob(Generic[_B]):
         self._ticket = ticket
         self.num_parts = job.num_parts
         self.native = job.native
+        self.is_long_to_finish = job.is_long_to_finish
         self.run = job.run
 
     def finish(self) -> tuple[StreamBatch[_B], int]:

@@ -36,6 +36,7 @@ class Job(Protocol[_T_co]):
     Attributes:
         num_parts: Number of parts, at least 1.
         native: The same parts for the core, or None. `run` is then called for parts that the core cannot do.
+        is_long_to_finish: Whether other threads are to begin and finish jobs while `finish` runs.
     """
 
     @property
@@ -45,6 +46,10 @@ class Job(Protocol[_T_co]):
     @property
     def native(self) -> _native.BatchSlices | None:
         """The same parts for the core, or None."""
+
+    @property
+    def is_long_to_finish(self) -> bool:
+        """Whether other threads are to begin and finish jobs while `finish` runs."""
 
     def run(self, part: int) -> None:
         """Do a part; any thread may call this, once for each part."""
@@ -58,6 +63,7 @@ class CallJob(Generic[_K, _T]):
 
     num_parts: Final = 1
     native: Final = None
+    is_long_to_finish: Final = False
 
     def __init__(self, make: Callable[[_K], tuple[_T, int]], ticket: _K) -> None:
         self._make = make

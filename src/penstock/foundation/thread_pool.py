@@ -113,6 +113,8 @@ def _run(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T], part: int
 
 
 def _finish(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T]) -> None:
+    if job.is_long_to_finish:
+        window.leave()
     if making.errors:
         made: Made[_T] = Made(None, 0, making.errors[min(making.errors)])
     else:

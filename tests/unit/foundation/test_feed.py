@@ -495,6 +495,7 @@ class Parts:
     """A job of several parts, which notes who did them."""
 
     native = None
+    is_long_to_finish = False
 
     def __init__(self, ticket, num_parts, run=None):
         self.num_parts = num_parts

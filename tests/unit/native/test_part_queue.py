@@ -62,7 +62,7 @@ def test_slices_of_the_core_are_those_of_python(split):
 
 
 @pytest.mark.parametrize("num_threads", [1, 2, 5])
-def test_every_job_ends_once_after_all_its_parts(split, num_threads):
+def test_threads_end_every_job_once_after_all_its_parts(split, num_threads):
     jobs = begin_batches(split, 5)
     queue = _native.PartQueue()
     for number, job in enumerate(jobs):
@@ -74,7 +74,7 @@ def test_every_job_ends_once_after_all_its_parts(split, num_threads):
     assert len(values) == NUM_ROWS
 
 
-def test_part_that_the_core_cannot_make_is_returned_and_closed_by_python(split):
+def test_part_that_the_core_cannot_make_is_returned_to_its_thread(split):
     (job,) = begin_batches(split, 1)
     path = job._maker.source._supply.sources[0].scatter.rows.shards[0].path
     with Path(path).open("r+b") as file:
