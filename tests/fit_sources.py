@@ -71,6 +71,9 @@ class ColumnSource:
         self.num_passes += 1
         yield self._columns[name]
 
+    def sample(self, name: str) -> Column:
+        return self._columns[name]
+
 
 def fit(transform: Transform, field: Field, column: Column, name: str = "x") -> Any:
     """Fit a transform to a column, and take it through JSON."""

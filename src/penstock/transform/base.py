@@ -46,6 +46,9 @@ class FitSource(Protocol):
     def columns(self, name: str) -> Iterator[Column]:
         """Yield the values of a field in order, block by block, in a pass over the split."""
 
+    def sample(self, name: str) -> Column:
+        """Return the values of a field in a sample of the records."""
+
 
 PIPELINE: Final = Document("pipeline")
 """Name of the document in errors about the JSON form of a transform."""
@@ -203,6 +206,10 @@ class Transform(ABC):
 
     def is_measured(self, field: Field) -> bool:  # noqa: ARG002 - most need none
         """Whether fitting to a field needs its statistics, which are computed for all fields in one pass."""
+        return False
+
+    def is_sampled(self, field: Field) -> bool:  # noqa: ARG002 - most need none
+        """Whether fitting to a field needs a sample of its values, read for all fields in one pass."""
         return False
 
     def measure(self) -> MeasureLengths | None:

@@ -56,6 +56,10 @@ class FilledSource:
         """Yield the values of a field block by block; decoding has filled in the default."""
         return (column.without_mask() for column in self._source.columns(name))
 
+    def sample(self, name: str) -> Column:
+        """Return a sample of the values of a field; decoding has filled in the default."""
+        return self._source.sample(name).without_mask()
+
 
 def _add_equal(known: Distribution, number: float, count: int) -> Distribution:
     """Return the distribution with `count` further copies of a number; without quantiles."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from penstock.columns import Column, Columns
+from penstock.columns import Column, Columns, concat_rows
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
@@ -25,6 +25,10 @@ from penstock.transform.measurement import measure_columns
 
 _BLOCK_ROWS: Final = 1 << 14
 _BLOCK_BYTES: Final = 16 << 20
+
+# Edges of bins hardly change with more records; runs of records are read faster than single ones.
+_SAMPLE_ROWS: Final = 1 << 16
+_NUM_RUNS: Final = 64
 
 # Attributes of a field that do not change its stored values.
 _NOT_VALUES: Final = ("role", "default", "optional", "values", "format", "key")
@@ -75,6 +79,8 @@ class SplitFit:
         self._known = dict(known)
         self._names = names
         self._rows = rows
+        self._sampled: Collection[str] = ()
+        self._samples: dict[str, Any] = {}
 
     @property
     def schema(self) -> Schema:
@@ -86,9 +92,10 @@ class SplitFit:
         """Number of records."""
         return len(self._source.rows if self._rows is None else self._rows)
 
-    def expect(self, names: Collection[str]) -> None:
-        """Set the fields whose statistics will be needed, so that one pass measures them all."""
+    def expect(self, names: Collection[str], sampled: Collection[str] = ()) -> None:
+        """Set the fields whose statistics, and samples, will be needed, so that one pass reads them all."""
         self._names = names
+        self._sampled = sampled
 
     def knows(self, name: str) -> bool:
         """Whether the statistics of a field are available without a pass over the data."""
@@ -107,15 +114,40 @@ class SplitFit:
         """Yield the values of a field in order, block by block."""
         return (columns[name] for columns in self._blocks((name,)))
 
-    def _blocks(self, names: Collection[str]) -> Iterator[Columns]:
+    def sample(self, name: str) -> Column:
+        """Return the values of a field in a sample of the records, the same for every field.
+
+        The sample has all records of a small split; of a larger one, runs that are spread evenly over it.
+        """
+        if name not in self._samples:
+            wanted = [
+                other for other in {name: None, **dict.fromkeys(self._sampled)} if other not in self._samples
+            ]
+            # A part of the records may have none in any of the runs.
+            parts = list(self._blocks(wanted, _SAMPLE_ROWS)) or list(self._blocks(wanted))
+            self._samples.update(concat_rows(parts))
+        column: Column = self._samples[name]
+        return column
+
+    def _blocks(self, names: Collection[str], num_wanted: int | None = None) -> Iterator[Columns]:
         source = self._source
         plan = DecodePlan(source.schema.select(names), strict=source.strict)
         rows = source.rows.in_order()
         mask = None if self._rows is None else self._rows.to_mask()
-        for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
+        spans = rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES)
+        if num_wanted is not None and len(rows) > num_wanted:
+            spans = _spread_runs(len(rows), num_wanted // _NUM_RUNS)
+        for start, stop in spans:
             chosen = None if mask is None else start + np.flatnonzero(mask[start:stop])
             if chosen is None or len(chosen):
                 yield read_columns(rows, plan, source.losses, start, stop, chosen)[0]
+
+
+def _spread_runs(num_rows: int, length: int) -> Iterator[tuple[int, int]]:
+    """Yield ranges of `length` rows, at even distances from the first row to the last."""
+    for number in range(_NUM_RUNS):
+        start = (num_rows - length) * number // (_NUM_RUNS - 1)
+        yield start, start + length
 
 
 def find_source(data: Any, part: tuple[float, float] | None = None) -> SplitFit:

@@ -9,7 +9,8 @@ import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
+from itertools import pairwise
+from typing import Any, ClassVar, Final, Literal, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,13 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
-from penstock.foundation.option_checks import check_choice, check_flag, check_real, refuse_option
+from penstock.foundation.option_checks import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_real,
+    refuse_option,
+)
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
@@ -25,6 +32,7 @@ from penstock.schema.scalar import Number
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.bins import MAX_BINS, find_edges
 from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
@@ -57,6 +65,7 @@ class ScaleFit(Fitted):
         fill: Scaled value that replaces missing values.
         low: Lower bound; smaller numbers are clipped to it.
         high: Upper bound; larger numbers are clipped to it.
+        edges: Edges of the bins, ascending, in the units of the stored values; empty for none.
     """
 
     dtype: str
@@ -68,6 +77,7 @@ class ScaleFit(Fitted):
     fill: tuple[float, ...]
     low: float
     high: float
+    edges: tuple[float, ...] = ()
 
     LOADERS: ClassVar[Mapping[str, Load]] = {
         "dtype": choice_of(*DTYPES),
@@ -79,7 +89,20 @@ class ScaleFit(Fitted):
         "fill": list_of(JsonValue.any_number),
         "low": JsonValue.any_number,
         "high": JsonValue.any_number,
+        "edges": list_of(JsonValue.any_number),
     }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form; without edges it is that of versions that had no bins."""
+        form = super().to_json()
+        return form if self.edges else {name: each for name, each in form.items() if name != "edges"}
+
+    @classmethod
+    def load(cls, value: JsonValue) -> Self:
+        """Read the JSON form; edges may be absent."""
+        given = value.object(*cls.LOADERS)
+        names = [name for name in cls.LOADERS if name != "edges" or name in given]
+        return cls(**{name: cls.LOADERS[name](value.child(name)) for name in names})
 
     def check(self) -> None:
         """Refuse inconsistent numbers, which only an edited JSON form can have.
@@ -98,6 +121,10 @@ class ScaleFit(Fitted):
             raise refuse_option("Scale", "fitted.factor", expected, show(len(self.factor)))
         if not self.low <= self.high:
             raise refuse_option("Scale", "fitted.low", f"at most high, {self.high}", show(self.low))
+        if not all(map(math.isfinite, self.edges)) or any(a >= b for a, b in pairwise(self.edges)):
+            raise refuse_option(
+                "Scale", "fitted.edges", "finite numbers in ascending order", show(self.edges)
+            )
 
 
 class Scaler:
@@ -175,6 +202,9 @@ class Scale(Padded):
         nan: Whether to "keep" NaN, or to treat it as a "missing" value.
         per: Whether each "element" of a tensor or step has its own scale, or the "whole" of it has one.
         quantiles: Lower and upper quantile for the method "clip".
+        bins: Number of bins that built models divide the values of an input of single numbers into, to learn
+            a piecewise linear function of it; a few more if some values are frequent. 0 for none. Bins do not
+            change the outputs.
         fitted: Fitted state, or None. Set by `Pipeline.fit`.
 
     Example:
@@ -188,6 +218,7 @@ class Scale(Padded):
     nan: NanRule = "keep"
     per: Per = "element"
     quantiles: tuple[float, float] = (0.01, 0.99)
+    bins: int = 32
     fitted: ScaleFit | None = None
     _has_default: bool = dataclasses.field(init=False, compare=False, repr=False)
     _scaler: Scaler = dataclasses.field(init=False, compare=False, repr=False)
@@ -207,7 +238,7 @@ class Scale(Padded):
         if not is_pair or not all(x in QUANTILES for x in levels) or not levels[0] < levels[1]:
             expected = f"two of {', '.join(map(str, QUANTILES))}, the lower one first"
             raise refuse_option("Scale", "quantiles", expected, show(levels))
-        self._keep(quantiles=tuple(levels))
+        self._keep(quantiles=tuple(levels), bins=check_count("Scale", "bins", self.bins, 0, MAX_BINS))
         self._check_padding()
         if self.fitted is not None:
             self.fitted.check()
@@ -216,6 +247,10 @@ class Scale(Padded):
     def is_measured(self, field: Field) -> bool:
         """Whether fitting to a field needs its statistics."""
         return self.method in ("standard", "minmax", "clip") or self._needs_mean(field)
+
+    def is_sampled(self, field: Field) -> bool:
+        """Whether fitting to a field needs a sample of its values: for the bins of a number as input."""
+        return bool(self.bins) and isinstance(field, Number) and field.role == "input"
 
     def fit(self, name: str, field: Field, source: FitSource) -> Scale:
         """Return the transform fitted to a field."""
@@ -234,6 +269,7 @@ class Scale(Padded):
             fill=self._find_fill(field, found),
             low=found.low,
             high=found.high,
+            edges=find_edges(source.sample(name), self.bins) if self.is_sampled(field) else (),
         )
         return replace(self, fitted=fitted)
 
@@ -257,6 +293,28 @@ class Scale(Padded):
             "is_sequence": isinstance(field, Sequence),
             "has_default": field.default is not None,
         }
+
+    @property
+    def scaled_edges(self) -> NDArray[np.float32]:
+        """Edges of the bins as `apply` scales them, ascending and distinct; empty for none."""
+        if self.fitted is None or not self.fitted.edges:
+            return np.empty(0, np.float32)
+        # The same code as for the values, so that a value on an edge is exactly on it after scaling.
+        scaled = self._scaler.scale(np.array(self.fitted.edges).astype(self.fitted.dtype), None)
+        return np.unique(scaled[np.isfinite(scaled)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form; for a fitted transform without bins it is that of versions that had none."""
+        form = super().to_json()
+        if self.fitted is not None and not self.bins:
+            del form["bins"]
+        return form
+
+    @classmethod
+    def load(cls, value: JsonValue) -> Self:
+        """Read the JSON form; a fitted transform without an option `bins` has none."""
+        loaded = super().load(value)
+        return loaded if loaded.fitted is None or "bins" in value.value else replace(loaded, bins=0)
 
     def caution(self, field: Field, statistics: FieldStatistics) -> str:  # noqa: ARG002
         """Return a warning about NaN or infinite values, from which a model cannot learn."""

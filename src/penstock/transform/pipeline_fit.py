@@ -99,7 +99,7 @@ def fit_assembly(
         for name, each in chosen.items()
         if each.is_measured(schema[name]) or isinstance(schema[name], Number)
     ]
-    source.expect(measured)
+    source.expect(measured, [name for name, each in chosen.items() if each.is_sampled(schema[name])])
     fitted = {
         name: _fit(name, each, whole if _has_classes(each, schema[name]) else source)
         for name, each in chosen.items()

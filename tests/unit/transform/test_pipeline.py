@@ -24,6 +24,8 @@ from penstock.transform.pipeline import Pipeline
 from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 
+WITHOUT_BINS = {"number": Scale(bins=0), "age": Scale(bins=0)}
+
 
 @pytest.fixture(scope="module")
 def pipeline(shelter):
@@ -66,9 +68,9 @@ def test_train_split_is_fitted_on_by_the_manifest_as_the_data_set_is(shelter, mo
     whole = Pipeline.fit(shelter, note=None, age=Scale("clip"))
     assert Pipeline.fit(shelter["train"], note=None, age=Scale("clip")).fingerprint() == whole.fingerprint()
     monkeypatch.setattr("penstock.transform.fit_source.read_columns", None)
-    Pipeline.fit(shelter["train"], note=None)
+    Pipeline.fit(shelter["train"], note=None, **WITHOUT_BINS)
     with pytest.raises(TypeError):
-        Pipeline.fit(shelter["test"], note=None)  # of which the manifest tells nothing
+        Pipeline.fit(shelter["test"], note=None, **WITHOUT_BINS)  # which the manifest does not describe
 
 
 def test_statistics_of_the_manifest_and_of_a_pass_give_the_same(shelter, pipeline, monkeypatch):
@@ -83,9 +85,9 @@ def test_statistics_of_the_manifest_and_of_a_pass_give_the_same(shelter, pipelin
             assert transform == other
 
 
-def test_manifest_is_enough_for_numbers_and_categories(shelter, monkeypatch):
+def test_manifest_is_enough_for_categories_and_for_numbers_without_bins(shelter, monkeypatch):
     monkeypatch.setattr("penstock.transform.fit_source.read_columns", None)
-    fitted = Pipeline.fit(shelter, note=None)
+    fitted = Pipeline.fit(shelter, note=None, **WITHOUT_BINS)
     assert fitted.transforms["breed"].fitted.values[0] == "dog"
 
 

@@ -1,0 +1,65 @@
+"""Edges of the bins of a number, between which a built model learns a straight line.
+
+In: a sample of the values of a field. Out: edges, ascending. Half of the edges are quantiles of the values,
+so that bins have similar numbers of records; half are quantiles of the distinct values, so that the rare ones
+of a skewed field are not all in one bin. Frequent values have bins of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.columns import Column, Dense
+
+MAX_BINS: Final = 1024
+
+# A value is frequent if so many records have it, so large a share of all, and so many times as many as have
+# the average value. Amounts of 0, round figures and caps are; ids and most whole numbers are not.
+_LEAST_COUNT: Final = 16
+_LEAST_SHARE: Final = 0.004
+_LEAST_RATIO: Final = 4.0
+_MAX_FREQUENT: Final = 16
+
+
+def find_edges(column: Column, num_bins: int) -> tuple[float, ...]:
+    """Return the edges of the bins of a field; empty if it has fewer than two distinct finite values.
+
+    Args:
+        column: Values of the field; missing, NaN and infinite ones are ignored.
+        num_bins: Number of bins. A field with fewer distinct values has an edge at each of them.
+    """
+    values = np.asarray(Dense.of(column).values)
+    if column.present is not None:
+        values = values[column.present]
+    numbers = values.astype(np.float64)
+    distinct, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
+    if len(distinct) < 2:
+        return ()
+    if len(distinct) <= num_bins + 1:
+        return tuple(distinct.tolist())
+    return tuple(distinct[_choose(counts, num_bins)].tolist())
+
+
+def _choose(counts: NDArray[Any], num_bins: int) -> NDArray[np.int64]:
+    """Return which of the distinct values, in ascending order, are edges."""
+    last = len(counts) - 1
+    by_values = num_bins // 2
+    # The value of each quantile is found in the counts: values between two others are not edges.
+    ranks = np.linspace(0, counts.sum() - 1, by_values + 1)
+    quantiles = np.searchsorted(np.cumsum(counts), ranks, side="right")
+    spread = np.round(np.linspace(0, last, num_bins - by_values + 1)).astype(np.int64)
+    frequent = find_frequent(counts)
+    # With its neighbours as edges, a line rises to a frequent value and falls again: it has its own height.
+    around = np.concatenate([frequent - 1, frequent, frequent + 1])
+    return np.unique(np.clip(np.concatenate([quantiles, spread, around]), 0, last))
+
+
+def find_frequent(counts: NDArray[Any]) -> NDArray[np.int64]:
+    """Return which of the distinct values are so frequent that each has its own effect, by frequency."""
+    least = max(_LEAST_COUNT, _LEAST_SHARE * counts.sum(), _LEAST_RATIO * counts.mean())
+    order = np.argsort(-counts, kind="stable")[:_MAX_FREQUENT]
+    frequent: NDArray[np.int64] = order[counts[order] >= least]
+    return frequent
