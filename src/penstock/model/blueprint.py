@@ -22,8 +22,8 @@ _RESERVED: Final = (
     *keyword.softkwlist,
     *(name for name in dir(builtins) if name.islower()),
     *("applications", "build", "keras", "layers", "ops", "regularizers"),
-    *("backbone", "held", "ids", "inputs", "l2", "mask", "numbers", "outputs", "places", "positions"),
-    *("raw", "seen", "weights", "x", "y"),
+    *("backbone", "bins", "edges", "flags", "held", "ids", "inputs", "l2", "lines", "mask", "numbers"),
+    *("others", "outputs", "places", "positions", "ramps", "raw", "seen", "weights", "widths", "x", "y"),
 )
 
 

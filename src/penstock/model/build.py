@@ -43,6 +43,7 @@ _MODULES: Final[Mapping[str, Any]] = {
 }
 _OPERATORS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
+    "-": operator.sub,
     "*": operator.mul,
     "/": operator.truediv,
     ">": operator.gt,

@@ -14,6 +14,7 @@ from penstock.foundation.program import (
     Bind,
     Call,
     Comment,
+    Constant,
     DictNode,
     ListNode,
     Name,
@@ -33,6 +34,7 @@ from penstock.transform.pipeline import Pipeline
 _WIDTH: Final = 110
 _STEP: Final = "    "
 _SHORT: Final = 50
+_BLANK: Final = "\0"  # stands for a blank inside of a value, at which no line may end
 _MODULES: Final = ("applications", "initializers", "layers", "ops", "regularizers")
 _HEAD: Final = '''"""A model of several inputs by name, in Keras alone: yours to edit.
 
@@ -106,6 +108,8 @@ def _write(node: Node | Slice, indent: str, taken: int) -> str:
         return _break("{", parts, "}", indent)
     if isinstance(node, ListNode):
         ends = "()" if node.is_tuple else "[]"
+        if all(isinstance(each, Constant) for each in node.items):
+            return _fill(ends[0], map(write_flat, node.items), ends[1], indent)
         return _break(ends[0], [_write(each, indent + _STEP, 0) for each in node.items], ends[1], indent)
     return flat
 
@@ -119,6 +123,14 @@ def _break_call(node: Call, indent: str, taken: int) -> str:
     parts = [_write(each, inner, 0) for each in node.arguments]
     parts += [f"{name}={_write(each, inner, len(name) + 1)}" for name, each in node.keywords]
     return _break(f"{_write(function, indent, taken)}(", parts, ")", indent)
+
+
+def _fill(start: str, parts: Iterable[str], end: str, indent: str) -> str:
+    """Return numbers or texts in as few lines as possible."""
+    inner = indent + _STEP
+    text = " ".join(f"{part.replace(' ', _BLANK)}," for part in parts)
+    lines = wrap(text, _WIDTH, initial_indent=inner, subsequent_indent=inner, break_long_words=False)
+    return "\n".join([start, *lines, f"{indent}{end}"]).replace(_BLANK, " ")
 
 
 def _break(start: str, parts: Iterable[str], end: str, indent: str) -> str:

@@ -5,11 +5,12 @@ In: a schema, a fitted pipeline, options. Out: the statements of a function that
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from penstock.foundation.program import Statement, Term
-from penstock.model.blueprint import INPUTS, KERAS, LAYERS, Blueprint, make_stem
+from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, Blueprint, make_stem
 from penstock.model.encoder.grid import encode_array, encode_image
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.encoder.table import encode_categories, encode_numbers, encode_row
@@ -27,10 +28,28 @@ def combine(blueprint: Blueprint, vectors: Sequence[Term]) -> Term:
     x = vectors[0]
     if len(vectors) > 1:
         x = blueprint.bind("x", LAYERS.Concatenate(name=blueprint.layer("combined"))(list(vectors)))
+    num_members = blueprint.options.members or 1
+    if num_members > 1:
+        x = _add_members(blueprint, x, num_members)
     for number, units in enumerate(blueprint.options.units or (), start=1):
         x = blueprint.bind("x", blueprint.dense(f"combined_dense_{number}", units, x))
         x = blueprint.drop("x", f"combined_dropout_{number}", x)
     return x
+
+
+def _add_members(blueprint: Blueprint, x: Term, num_members: int) -> Term:
+    """Describe the inputs of the members of an ensemble: copies of a vector, each with scales of its own."""
+    blueprint.remark(
+        f"An ensemble of {num_members} members: they share the dense layers, and each has its own scale of "
+        "every input and its own output layer."
+    )
+    layer = LAYERS.EinsumDense(
+        "bd,kd->bkd",
+        output_shape=(num_members, x.shape[-1]),
+        kernel_initializer=INITIALIZERS.RandomNormal(stddev=1.0),
+        name=blueprint.layer("combined_members"),
+    )
+    return blueprint.bind("x", layer(x))
 
 
 _ACTIVATIONS: Final = {"binary": "sigmoid", "multiclass": "softmax", "multilabel": "sigmoid"}
@@ -48,16 +67,45 @@ def add_heads(blueprint: Blueprint, tasks: Mapping[str, Task], x: Term) -> Term:
 def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
     # float32 for any dtype policy: probabilities in half precision round to 0 and 1.
     precision: dict[str, Any] = {"dtype": "float32"}
-    regularizers, stem = blueprint.regularize(), make_stem(task.name)
+    stem, has_members = make_stem(task.name), (blueprint.options.members or 1) > 1
     if task.kind != "regression":
-        activation, name = _ACTIVATIONS[task.kind], blueprint.layer(stem)
-        return LAYERS.Dense(task.units, activation=activation, **regularizers, **precision, name=name)(x)
+        activation = {"activation": _ACTIVATIONS[task.kind]}
+        if not has_members:
+            return _add_output(blueprint, task, blueprint.layer(stem), activation)(x)
+        name = blueprint.layer(f"{stem}_members")
+        members = blueprint.finish(name, _add_output(blueprint, task, name, activation)(x))
+        return _average(blueprint, stem, members)
     name = f"{stem}_dense"
-    dense = LAYERS.Dense(task.units, **regularizers, **precision, name=blueprint.layer(name))
-    dense = blueprint.finish(name, dense(x))
+    dense = blueprint.finish(name, _add_output(blueprint, task, blueprint.layer(name), {})(x))
     # The dense layer learns standardized numbers; mean and deviation of the target need only a few digits.
     deviation, mean = (float(f"{each:.6g}") for each in (task.deviation, task.mean))
-    return LAYERS.Rescaling(deviation, mean, **precision, name=blueprint.layer(stem))(dense)
+    name = f"{stem}_members" if has_members else stem
+    rescaled = LAYERS.Rescaling(deviation, mean, **precision, name=blueprint.layer(name))(dense)
+    return _average(blueprint, stem, blueprint.finish(name, rescaled)) if has_members else rescaled
+
+
+def _add_output(blueprint: Blueprint, task: Task, name: str, activation: dict[str, Any]) -> Term:
+    """Describe the dense output layer of a task, with weights for each member of an ensemble."""
+    keywords = {**activation, **blueprint.regularize()}
+    num_members = blueprint.options.members or 1
+    if num_members == 1:
+        return LAYERS.Dense(task.units, **keywords, dtype="float32", name=name)
+    # The default of Keras would count the members as inputs, and begin with weights that are too small.
+    limit = float(f"{1 / math.sqrt((blueprint.options.units or (1,))[-1]):.3g}")
+    return LAYERS.EinsumDense(
+        "bkd,kdu->bku",
+        output_shape=(num_members, task.units),
+        bias_axes="ku",
+        kernel_initializer=INITIALIZERS.RandomUniform(-limit, limit),
+        **keywords,
+        dtype="float32",
+        name=name,
+    )
+
+
+def _average(blueprint: Blueprint, stem: str, members: Term) -> Term:
+    """Describe the mean of the predictions of the members."""
+    return LAYERS.GlobalAveragePooling1D(dtype="float32", name=blueprint.layer(stem))(members)
 
 
 def design_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None) -> tuple[Statement, ...]:
@@ -82,7 +130,7 @@ def design_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | Non
 def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
     numbers = [each for each in features if each.kind == "number"]
     categories = [each for each in features if each.kind == "code"]
-    vectors = [encode_numbers(blueprint, numbers)] if numbers else []
+    vectors = encode_numbers(blueprint, numbers) if numbers else []
     if categories:
         vectors += encode_categories(blueprint, categories)
     for feature in features:

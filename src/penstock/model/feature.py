@@ -44,6 +44,7 @@ class Feature:
         is_text: Whether the ids are tokens.
         is_scaled: Whether the numbers need no scaling: a transform scaled them, or they are zeros and ones.
         pixels: Scaling from pixels, 0 to 255, to the numbers of the image, if it is known.
+        edges: Edges of the bins of a number, ascending; fewer than two for a number without bins.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Feature:
     is_text: bool = False
     is_scaled: bool = False
     pixels: Scaling | None = None
+    edges: tuple[float, ...] = ()
 
     @property
     def stem(self) -> str:
@@ -169,7 +171,11 @@ def _classify_by_shape(output: Output, makers: _Makers, *, is_scaled: bool) -> F
     name, shape = output.name, output.shape
     mask = makers.find_mask(output)
     if not shape:
-        return Feature(name, "number", output, is_scaled=is_scaled)
+        owner, transform = makers.find(name)  # the indicator of a number has no bins
+        edges = transform.scaled_edges if isinstance(transform, Scale) and owner == name else ()
+        # With the fewest digits that give the same float32, as they are part of the model's code.
+        shown = tuple(float(str(edge)) for edge in edges)
+        return Feature(name, "number", output, is_scaled=is_scaled, edges=shown)
     if mask is not None or (shape[0] is None and len(shape) < 3):
         return Feature(name, "steps", output, mask=mask, is_scaled=is_scaled)
     if len(shape) == 1:

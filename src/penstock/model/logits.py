@@ -20,9 +20,12 @@ from penstock.transform.pipeline import Pipeline
 
 _SQUASHING: Final = ("sigmoid", "softmax", "hard_sigmoid")
 _SQUASHING_LAYERS: Final = ("Sigmoid", "Softmax", "HardSigmoid")
-# Layers and operations that do not change values, only their shape or type.
+# Layers and operations after which probabilities are still probabilities, and logits are still logits.
 _PASSING: Final = frozenset(
-    ("Reshape", "Flatten", "Dropout", "Identity", "Squeeze", "ExpandDims", "Ravel", "Cast", "GetItem")
+    (
+        *("Reshape", "Flatten", "Dropout", "Identity", "Squeeze", "ExpandDims", "Ravel", "Cast", "GetItem"),
+        *("GlobalAveragePooling1D", "Mean"),
+    )
 )
 _PROBE_ROWS: Final = 64
 

@@ -60,11 +60,20 @@ BACKBONES: Final[Mapping[str, Scaling]] = {
 
 Preset: TypeAlias = Literal["small", "base"]
 Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]
+Numbers: TypeAlias = Literal["bins", "ramps"]
 
 _OWNER: Final = "ModelOptions"
 _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     # About ten thousand weights and a few embeddings: for a quick try, and for a few thousand records.
-    "small": {"units": (64,), "width": 32, "token_width": 16, "filters": 8, "num_blocks": 1, "dropout": 0.2},
+    "small": {
+        "units": (64,),
+        "width": 32,
+        "token_width": 16,
+        "filters": 8,
+        "num_blocks": 1,
+        "dropout": 0.1,
+        "members": 4,
+    },
     # Two cores train it in minutes on about ten thousand records.
     "base": {
         "units": (128, 64),
@@ -72,9 +81,12 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "token_width": 32,
         "filters": 16,
         "num_blocks": 2,
-        "dropout": 0.3,
+        "dropout": 0.1,
+        "members": 16,
     },
 }
+# Options that run.yaml of earlier versions lacks, with the values that give the models of those versions.
+_EARLIER: Final[Mapping[str, Any]] = {"numbers": "ramps", "members": 1}
 _LEAST: Final = {  # a step of a single number cannot be normalized with a mask
     "width": 1,
     "token_width": 2,
@@ -82,6 +94,7 @@ _LEAST: Final = {  # a step of a single number cannot be normalized with a mask
     "filters": 1,
     "num_blocks": 1,
     "num_ids": 1,
+    "members": 1,
 }
 _LARGEST: Final = 1 << 20
 
@@ -92,6 +105,12 @@ class ModelOptions:
 
     Attributes:
         preset: Preset of sizes: "small" for a quick try, "base" for use.
+        numbers: Encoder of single numbers. "bins" learns a piecewise linear function of each number, with the
+            bins of its `Scale`; "ramps" learns the places where its slope changes, as models of earlier
+            versions did.
+        members: Number of members of the ensemble that the dense layers after the inputs are: members share
+            these layers, and each has its own scale of the layers' inputs and its own output layer. The
+            prediction is their mean. 1 for no ensemble.
         text: Encoder of texts. "pool" is the mean of the token embeddings, which trains fastest and is hard
             to beat on short texts; "gru" and "conv" use the order of tokens; "transformer" uses attention,
             and needs more records than the others.
@@ -122,6 +141,8 @@ class ModelOptions:
     """
 
     preset: Preset = "base"
+    numbers: Numbers = "bins"
+    members: int | None = None
     text: Style = "pool"
     sequence: Style = "conv"
     image: str = "cnn"
@@ -139,6 +160,7 @@ class ModelOptions:
 
     def __post_init__(self) -> None:
         check_choice(_OWNER, "preset", self.preset, get_args(Preset))
+        check_choice(_OWNER, "numbers", self.numbers, get_args(Numbers))
         for option in ("text", "sequence"):
             check_choice(_OWNER, option, getattr(self, option), get_args(Style))
         self._check_image()
@@ -193,6 +215,15 @@ class ModelOptions:
             raise OptionError(_OWNER, expected="a mapping of options", got=show(form))
         check_keywords(map(str, form), (each.name for each in fields(cls)), _OWNER)
         return cls(**form)
+
+    @classmethod
+    def from_run(cls, form: Mapping[str, Any]) -> ModelOptions:
+        """Create options from the table of a run, which may be that of an earlier version.
+
+        Raises:
+            OptionError: There is no such option, or its value is not valid.
+        """
+        return cls.from_json({**_EARLIER, **form} if isinstance(form, Mapping) else form)
 
     def _check_image(self) -> None:
         if self.freeze_image is not None:

@@ -17,6 +17,7 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import is_finite, list_choices, show
 from penstock.model.logits import find_logits
 from penstock.model.task import Task
+from penstock.training.members import MeanMetric
 
 
 class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
@@ -29,18 +30,44 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         task: Task of the target.
         from_logits: Whether outputs are logits.
         class_weights: Weight of the records of each class, by code; None weights all classes alike.
+        has_members: Whether outputs have an axis of members of an ensemble. The value of the loss is that of
+            their mean prediction, and its gradient is that of the mean of their losses.
     """
 
     def __init__(
-        self, task: Task, *, from_logits: bool = False, class_weights: tuple[float, ...] | None = None
+        self,
+        task: Task,
+        *,
+        from_logits: bool = False,
+        class_weights: tuple[float, ...] | None = None,
+        has_members: bool = False,
     ) -> None:
         super().__init__(name=f"{task.kind}_loss")
         self.task = task
         self.from_logits = from_logits
         self.class_weights = class_weights
+        self.has_members = has_members
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return the loss of each record."""
+        if not self.has_members:
+            return self._lose(y_true, y_pred)
+        num_members = y_pred.shape[1]
+        expected = ops.reshape(y_true, (-1, 1, self._num_values))
+        each = self._lose(
+            ops.repeat(expected, num_members, axis=1), ops.reshape(y_pred, (-1, self.task.units))
+        )
+        loss = ops.mean(ops.reshape(each, (-1, num_members)), axis=-1)
+        together = self._lose(y_true, ops.mean(y_pred, axis=1))
+        return loss + ops.stop_gradient(together - loss)
+
+    @property
+    def _num_values(self) -> int:
+        """Number of values of the target of one record."""
+        return 1 if self.task.kind == "multiclass" else self.task.units
+
+    def _lose(self, y_true: Any, y_pred: Any) -> Any:
+        """Return the loss of each row of predictions."""
         task = self.task
         if task.kind == "multiclass":
             codes = ops.cast(ops.reshape(y_true, (-1,)), "int32")
@@ -169,6 +196,8 @@ def compile_model(
     tasks: Mapping[str, Task],
     plan: CompilePlan,
     logits: Mapping[str, bool] | None = None,
+    *,
+    has_members: bool = False,
 ) -> None:
     """Compile a model with an optimizer, one loss per target, and the metrics of each task.
 
@@ -180,6 +209,7 @@ def compile_model(
         tasks: Task of each target.
         plan: Options for compiling.
         logits: Whether the model returns logits, by target; found out from the model if not given.
+        has_members: Whether outputs have an axis of members of an ensemble; see `members.py`.
 
     Raises:
         OptionError: The plan has weights for an unknown target, or not one weight per class.
@@ -191,8 +221,10 @@ def compile_model(
     for name, task in tasks.items():
         is_logits = bool(found.get(name, False))
         weights = plan.class_weights.get(name)
-        losses[name] = TaskLoss(task, from_logits=is_logits, class_weights=weights)
+        losses[name] = TaskLoss(task, from_logits=is_logits, class_weights=weights, has_members=has_members)
         metrics[name] = make_metrics(task, from_logits=is_logits)
+        if has_members:
+            metrics[name] = [MeanMetric(each) for each in metrics[name]]
     shares = {name: float(plan.loss_weights.get(name, 1.0)) for name in tasks}
     is_single = len(tasks) == 1
     only = next(iter(tasks))

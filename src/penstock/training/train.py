@@ -30,6 +30,7 @@ from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import CompilePlan, compile_model
 from penstock.training.fitting import Fitting, build_state, check_monitor
+from penstock.training.members import find_members
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import restored_random_state, seeded
@@ -107,17 +108,19 @@ class Training:
         counts = count_classes(loaders.read_targets(), tasks)
         for note in list_single_record_classes(counts, tasks):
             self.watcher.note(note)
-        weights = self._compile(model, tasks, loaders.train, logits, counts)
-        build_state(model, loaders.train)
+        members = None if is_compiled_by_owner(model) else find_members(model, tasks)
+        weights = self._compile((model, members), tasks, loaders.train, logits, counts)
+        fitted = model if members is None else members
+        build_state(fitted, loaders.train)
         if loaders.validation is not None and not self.callbacks:
-            check_monitor(model, self.options.monitor)
+            check_monitor(fitted, self.options.monitor)
         checkpoints = Checkpoints(self.folder, self._identify(loaders.train, built_from))
         moment = checkpoints.load() if resume else None
         settings = self._describe(
             model, tasks, loaders, built_from, {"logits": logits, "class_weights": weights}
         )
         if checkpoints.status != "finished":
-            self._fit(model, loaders, checkpoints, moment, settings)
+            self._fit((model, fitted), loaders, checkpoints, moment, settings)
         else:
             load_weights(self.folder, model, self.pipeline)
             self.watcher.note("The run was already finished: there was nothing to train.")
@@ -125,7 +128,7 @@ class Training:
 
     def _fit(
         self,
-        model: Any,
+        models: tuple[Any, Any],
         loaders: _Loaders,
         checkpoints: Checkpoints,
         moment: Checkpoint | None,
@@ -138,8 +141,9 @@ class Training:
             write_run_config(self.folder, settings)
         else:
             self.watcher.note(f"Resuming at step {moment.step}.")
+        model, fitted = models
         fitting = Fitting(
-            model,
+            fitted,
             loaders.train,
             loaders.validation,
             self.options,
@@ -256,12 +260,13 @@ class Training:
 
     def _compile(
         self,
-        model: Any,
+        models: tuple[Any, Any],
         tasks: Mapping[str, Task],
         loader: Loader,
         logits: Mapping[str, bool],
         counts: Mapping[str, tuple[int, ...]],
     ) -> dict[str, Any]:
+        model, members = models
         if is_compiled_by_owner(model):
             self.watcher.note("The model is already compiled: its own optimizer and losses are used.")
             return {}
@@ -291,8 +296,10 @@ class Training:
             class_weights=weights,
             loss_weights=options.loss_weights,
         )
-        compile_model(model, tasks, plan, logits)
-        setattr(model.optimizer, _COMPILED_BY_RUN, True)
+        for each in models:
+            if each is not None:
+                compile_model(each, tasks, plan, logits, has_members=each is members)
+                setattr(each.optimizer, _COMPILED_BY_RUN, True)
         return weights
 
     def _identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:

@@ -93,7 +93,7 @@ def test_head_of_a_regression_begins_at_the_mean_in_the_units_of_the_batch():
     output = run(model, inputs)
     assert output.shape == (NUM_ROWS, 1)
     assert (abs(output - 125_000) < 5 * 17_078).all()
-    scale = model.get_layer("price")
+    scale = model.get_layer("price_members")
     assert (scale.offset, round(scale.scale)) == (125_000, 17_078)
 
 
@@ -173,7 +173,8 @@ def test_one_input_is_not_concatenated():
 def test_l2_and_dropout_are_as_asked():
     model, _ = build({"age": AGE, "note": NOTE, "y": YES}, ModelOptions(text="gru", l2=0.5, dropout=0.25))
     kernels = [each for each in model.layers if hasattr(each, "kernel_regularizer") or hasattr(each, "cell")]
-    assert len(kernels) == 5
+    kernels = [each for each in kernels if each.name != "combined_members"]  # scales, which have no penalty
+    assert len(kernels) == 6
     assert all(float(each.kernel_regularizer.l2) == 0.5 for each in kernels)
     assert [each.rate for each in model.layers if isinstance(each, keras.layers.Dropout)] == [0.25, 0.25]
     plain, _ = build({"age": AGE, "y": YES}, ModelOptions(dropout=0))
@@ -241,3 +242,32 @@ def test_map_outputs_go_by_type_and_shape():
     assert kinds["any_convolution_1"] == "Conv1D"
     assert kinds["numbers_normalization"] == "BatchNormalization"
     assert run(model, inputs).shape == (NUM_ROWS, 1)
+
+
+def test_bins_are_a_piecewise_linear_function_of_the_number():
+    ages = (Number(), Scale("none"), numbers([1, 2, 4, 2, 4, 1]))
+    flags = (Number(optional=True), Scale("none", indicator=True), numbers([0, 5, 5, 0, 0, 5]))
+    model, _ = build({"age": ages, "flag": flags, "y": YES}, ModelOptions(members=1))
+    bins = keras.Model(model.input, model.get_layer("numbers_bins").input)
+    inputs = {"age": [0.0, 1.0, 1.5, 3.0, 4.0, 9.0], "flag": [0.0, 5.0, -1.0, 2.5, 5.0, 7.0]}
+    arrays = {name: np.array(values, np.float32) for name, values in inputs.items()}
+    found = run(bins, {**arrays, "flag_missing": np.zeros(6, np.float32)})
+    assert found[:, 0].tolist() == [[0, 0], [0, 0], [0.5, 0], [1, 0.5], [1, 1], [1, 1]]
+    # A number with fewer edges has bins that stay 0, also for numbers beyond the last edge.
+    np.testing.assert_allclose(found[:, 1], [[0, 0], [1, 0], [0, 0], [0.5, 0], [1, 0], [1, 0]], atol=1e-29)
+
+
+def test_numbers_without_bins_have_ramps_or_go_as_they_are():
+    constant = (Number(), Scale(), numbers([5] * NUM_ROWS))
+    without = (Number(), Scale(bins=0), AGE[2])
+    kept = (Number(), Keep("float32"), AGE[2])
+    model, inputs = build({"age": AGE, "constant": constant, "without": without, "kept": kept, "y": YES})
+    names = [layer.name for layer in model.layers]
+    assert {"numbers_bins", "numbers_ramps", "numbers_normalization"} <= set(names)
+    assert model.get_layer("numbers_bins").kernel.shape[0] == 1  # of age alone
+    assert run(model, inputs).shape == (NUM_ROWS, 1)
+
+
+def test_many_numbers_have_short_vectors():
+    model, _ = build({**{f"x{i}": AGE for i in range(200)}, "y": YES}, ModelOptions(preset="small"))
+    assert model.get_layer("numbers_bins").kernel.shape[-1] == 5

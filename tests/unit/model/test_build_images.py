@@ -107,7 +107,7 @@ def test_backbone_takes_images_scaled_by_the_pipeline_and_weights_of_a_file(tmp_
     for got, expected in zip(backbone.get_weights(), source.get_weights(), strict=True):
         np.testing.assert_array_equal(got, expected)
     assert backbone.trainable is False
-    assert len(model.trainable_weights) == 6  # of three dense layers
+    assert len(model.trainable_weights) == 7  # of three dense layers, and the scales of the members
     _, pixels = make_photos(size=32)
     expected = keras.applications.mobilenet.preprocess_input(pixels["photo"].astype(np.float32))
     seen = keras.Model(model.input, model.get_layer("photo_rescaling").output)

@@ -159,10 +159,12 @@ def test_code_of_maps_and_groups_builds_the_same_model():
     assert not {"numbers_2_normalization", "flags_normalization"} & set(names)
 
 
-def test_code_reads_as_a_person_would_write_it():
+def test_code_of_an_earlier_version_stays_the_same():
+    # Weights of runs of earlier versions are loaded into this model.
     parts = {"age": AGE, "breed": BREED, "note": NOTE, "y": YES}
     pipeline, _ = make_pipeline(parts)
-    code = write_model(pipeline.schema, pipeline, ModelOptions(preset="small"))
+    options = ModelOptions.from_run({"preset": "small", "dropout": 0.2})
+    code = write_model(pipeline.schema, pipeline, options)
     assert (
         code
         == '''"""A model of several inputs by name, in Keras alone: yours to edit.
@@ -226,6 +228,70 @@ def build() -> keras.Model:
     return keras.Model(inputs, outputs, name="penstock")
 '''
     )
+
+
+def test_code_of_bins_and_members_reads_as_a_person_would_write_it():
+    ages = (Number(), Scale("none"), numbers([1, 2, 4, 2, 4, 1]))
+    pipeline, _ = make_pipeline({"age": ages, "flag": AGE, "y": YES})
+    code = write_model(pipeline.schema, pipeline, ModelOptions(preset="small"))
+    assert code.partition("# Numbers")[2] == CODE_OF_BINS
+
+
+CODE_OF_BINS = """: age, flag.
+    # Each number by bins of its own. A bin is 0 for numbers below it and 1 for those above it, and
+    # rises in between: a linear layer of all bins is a piecewise linear function of the number.
+    x = ops.expand_dims(ops.stack([inputs["age"], inputs["flag"]], axis=-1), -1)
+    edges = ops.array(
+        [
+            [1.0, 2.0, 4.0, 1e+30, 2e+30, 3e+30],
+            [-1.4638501, -0.8783101, -0.29277003, 0.29277003, 0.8783101, 1.4638501],
+        ],
+        dtype="float32",
+    )
+    widths = edges[:, 1:] - edges[:, :-1]
+    bins = ops.clip((x - edges[:, :-1]) / widths, 0.0, 1.0)
+    # The functions are straight lines at first: bins begin with weights of 0.
+    lines = layers.EinsumDense(
+        "bni,nid->bnd",
+        output_shape=(2, 16),
+        bias_axes="nd",
+        kernel_initializer=initializers.RandomNormal(stddev=0.3),
+        name="numbers_lines",
+    )(x)
+    bins = layers.EinsumDense(
+        "bnt,ntd->bnd",
+        output_shape=(2, 16),
+        kernel_initializer="zeros",
+        name="numbers_bins",
+    )(bins)
+    numbers = layers.Add(name="numbers_all")([lines, bins])
+    numbers = layers.Flatten(name="numbers_flat")(numbers)
+
+    # Together.
+    # An ensemble of 4 members: they share the dense layers, and each has its own scale of every
+    # input and its own output layer.
+    x = layers.EinsumDense(
+        "bd,kd->bkd",
+        output_shape=(4, numbers.shape[-1]),
+        kernel_initializer=initializers.RandomNormal(stddev=1.0),
+        name="combined_members",
+    )(numbers)
+    x = layers.Dense(64, activation="relu", name="combined_dense_1")(x)
+    x = layers.Dropout(0.1, name="combined_dropout_1")(x)
+
+    # Predicted.
+    y_members = layers.EinsumDense(
+        "bkd,kdu->bku",
+        output_shape=(4, 1),
+        bias_axes="ku",
+        kernel_initializer=initializers.RandomUniform(-0.125, 0.125),
+        activation="sigmoid",
+        dtype="float32",
+        name="y_members",
+    )(x)
+    outputs = layers.GlobalAveragePooling1D(dtype="float32", name="y")(y_members)
+    return keras.Model(inputs, outputs, name="penstock")
+"""
 
 
 def test_code_of_many_long_names_stays_within_its_lines():

@@ -221,7 +221,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         _refuse_compiling(job.choices)
     model_options = job.model_options
     if model_options is None and isinstance(known.get("model"), Mapping):
-        model_options = ModelOptions.from_json(known["model"])
+        model_options = ModelOptions.from_run(known["model"])
     if known and job.model is None and not isinstance(known.get("model"), Mapping):
         advice = (
             "Pass the model again: ps.train(data, model=model, resume=True, …), or --model FILE.py:FUNCTION."

@@ -1,4 +1,4 @@
-"""Encoders of categories, numbers and rows: embeddings, piecewise linear ramps, dense layers.
+"""Encoders of categories, numbers and rows: embeddings, bins and ramps of numbers, dense layers.
 
 In: inputs of codes, numbers or vectors. Out: one vector per record.
 """
@@ -48,16 +48,27 @@ def choose_width(num_codes: int, most: int) -> int:
     return max(1, min(most, math.ceil(1.6 * math.sqrt(num_codes))))
 
 
-# Per number. Tabular data has many thresholds, which a dense layer over all numbers learns slowly: on two
-# data sets of about ten thousand records the ramps gained 0.002 and 0.006 AUC over a dense layer of 32 units.
-_NUM_RAMPS: Final = 8
+def encode_numbers(blueprint: Blueprint, features: Sequence[Feature]) -> list[Term]:
+    """Describe the encoder of all numbers; return the terms for the vectors."""
+    blueprint.block.note(f"Numbers: {', '.join(each.name for each in features)}.")
+    if blueprint.options.numbers == "ramps":
+        return [_add_ramps(blueprint, _scale(blueprint, features), len(features))]
+    with_bins = [each for each in features if len(each.edges) > 1]
+    others = [each for each in features if len(each.edges) < 2]
+    found = [_add_bins(blueprint, with_bins)] if with_bins else []
+    flags = [each for each in others if each.is_scaled]
+    if flags:  # indicators of missing values, and numbers that have one value only
+        found.append(blueprint.bind("flags", _stack(flags)))
+    rest = [each for each in others if not each.is_scaled]
+    if rest:
+        found.append(_add_ramps(blueprint, _scale(blueprint, rest), len(rest), "others"))
+    return found
 
 
-def encode_numbers(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
-    """Describe the encoder of all numbers; return the term for the vector."""
+def _scale(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
+    """Describe numbers side by side, normalized where the pipeline does not scale them."""
     scaled = [each for each in features if each.is_scaled]
     others = [each for each in features if not each.is_scaled]
-    blueprint.block.note(f"Numbers: {', '.join(each.name for each in features)}.")
     parts = []
     if scaled:
         parts.append(blueprint.bind("x", _stack(scaled)))
@@ -65,13 +76,58 @@ def encode_numbers(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
         blueprint.remark("Normalize the numbers that the pipeline does not scale.")
         raw = blueprint.bind("raw", _stack(others))
         parts.append(blueprint.bind("raw", blueprint.normalize("numbers_normalization", raw)))
-    x = parts[0]
-    if len(parts) > 1:
-        x = blueprint.bind("x", LAYERS.Concatenate(name=blueprint.layer("numbers_all"))(parts))
-    return _add_ramps(blueprint, x, len(features))
+    if len(parts) == 1:
+        return parts[0]
+    return blueprint.bind("x", LAYERS.Concatenate(name=blueprint.layer("numbers_all"))(parts))
 
 
-def _add_ramps(blueprint: Blueprint, x: Term, size: int) -> Term:
+# Size of the vector of one number; less if there are so many numbers that all of them would exceed the limit.
+_NUMBER_WIDTH: Final = 16
+_MAX_NUMBERS_WIDTH: Final = 1024
+
+
+def _add_bins(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
+    """Describe a piecewise linear encoding of each number, and a linear layer of its own after it."""
+    blueprint.remark(
+        "Each number by bins of its own. A bin is 0 for numbers below it and 1 for those above it, and rises "
+        "in between: a linear layer of all bins is a piecewise linear function of the number."
+    )
+    num_edges = max(len(each.edges) for each in features)
+    # Rows that have fewer edges end with some that no number reaches.
+    rows = [
+        [*each.edges, *(float(f"{number}e30") for number in range(1, num_edges - len(each.edges) + 1))]
+        for each in features
+    ]
+    x = blueprint.bind("x", OPS.expand_dims(_stack(features), -1))
+    edges = blueprint.bind("edges", OPS.array(rows, dtype="float32"))
+    widths = blueprint.bind("widths", edges[:, 1:] - edges[:, :-1])
+    bins = blueprint.bind("bins", OPS.clip((x - edges[:, :-1]) / widths, 0.0, 1.0))
+    shape = (len(features), max(1, min(_NUMBER_WIDTH, _MAX_NUMBERS_WIDTH // len(features))))
+    keywords = {"output_shape": shape, **blueprint.regularize()}
+    blueprint.remark("The functions are straight lines at first: bins begin with weights of 0.")
+    lines = LAYERS.EinsumDense(
+        "bni,nid->bnd",
+        **keywords,
+        bias_axes="nd",
+        kernel_initializer=INITIALIZERS.RandomNormal(stddev=_SLOPES),
+        name=blueprint.layer("numbers_lines"),
+    )
+    steps = LAYERS.EinsumDense(
+        "bnt,ntd->bnd", **keywords, kernel_initializer="zeros", name=blueprint.layer("numbers_bins")
+    )
+    parts = [blueprint.bind("lines", lines(x)), blueprint.bind("bins", steps(bins))]
+    numbers = blueprint.bind("numbers", LAYERS.Add(name=blueprint.layer("numbers_all"))(parts))
+    return blueprint.bind("numbers", LAYERS.Flatten(name=blueprint.layer("numbers_flat"))(numbers))
+
+
+_SLOPES: Final = 0.3  # deviation of the slopes of the first lines
+
+# Per number. Tabular data has many thresholds, which a dense layer over all numbers learns slowly: on two
+# data sets of about ten thousand records the ramps gained 0.002 and 0.006 AUC over a dense layer of 32 units.
+_NUM_RAMPS: Final = 8
+
+
+def _add_ramps(blueprint: Blueprint, x: Term, size: int, variable: str = "numbers") -> Term:
     """Describe the numbers, concatenated with max(0, a·x + b) of each for a few learned a and b."""
     blueprint.remark("Each number unchanged, and through a few ramps of its own, which find thresholds.")
     ramps = blueprint.bind("ramps", LAYERS.Reshape((size, 1), name=blueprint.layer("numbers_columns"))(x))
@@ -88,7 +144,7 @@ def _add_ramps(blueprint: Blueprint, x: Term, size: int) -> Term:
     ramps = blueprint.bind("ramps", layer(ramps))
     ramps = blueprint.bind("ramps", LAYERS.Flatten(name=blueprint.layer("numbers_flat"))(ramps))
     both = LAYERS.Concatenate(name=blueprint.layer("numbers_both"))([x, ramps])
-    return blueprint.bind("numbers", both)
+    return blueprint.bind(variable, both)
 
 
 def encode_row(blueprint: Blueprint, feature: Feature) -> Term:

@@ -1,0 +1,116 @@
+"""Ensembles: the members are found, each learns from its own loss, and their mean is what counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from penstock.model.task import Task, find_tasks
+
+keras = pytest.importorskip("keras")
+from built_models import AGE, BREED, YES, build_both, make_pipeline  # noqa: E402
+from fit_sources import numbers  # noqa: E402
+from penstock.fields import Category, Number  # noqa: E402
+from penstock.model.options import ModelOptions  # noqa: E402
+from penstock.training.compilation import CompilePlan, TaskLoss, compile_model  # noqa: E402
+from penstock.training.members import MeanMetric, find_members  # noqa: E402
+from penstock.transform import Encode, Keep  # noqa: E402
+
+PRICE = (Number(role="target"), Keep("float32"), numbers([10, 20, 30, 40, 50, 90]))
+KIND = (Category(role="target"), Encode(), BREED[2])
+TARGETS = {"binary": {"y": YES}, "regression": {"y": PRICE}, "multiclass": {"y": KIND}}
+SEVERAL = {"y": YES, "a/b": KIND, "price (€)": PRICE}
+TASKS = {
+    "binary": (Task("y", "binary", ("no", "yes")), np.array([0, 1, 1], np.int32)),
+    "multiclass": (Task("y", "multiclass", ("a", "b", "c")), np.array([0, 2, 1], np.int32)),
+    "multilabel": (Task("y", "multilabel", ("a", "b"), (2,)), np.array([[0, 1], [1, 1], [0, 0]], np.float32)),
+    "regression": (Task("y", "regression", mean=3.0, deviation=2.0), np.array([1, 5, 3], np.float32)),
+    "vector": (Task("y", "regression", shape=(2,)), np.array([[1, 5], [2, 2], [0, 3]], np.float32)),
+}
+
+
+def draw_predictions(task: Task, num_members: int = 4) -> np.ndarray:
+    values = np.random.default_rng(1).uniform(0.1, 0.9, (3, num_members, task.units)).astype(np.float32)
+    return values / values.sum(axis=-1, keepdims=True) if task.kind == "multiclass" else values
+
+
+@pytest.mark.parametrize("name", [*TARGETS, "several"])
+def test_outputs_are_the_means_of_the_members(name):
+    targets = TARGETS.get(name, SEVERAL)
+    pipeline, inputs = make_pipeline({"age": AGE, "breed": BREED, **targets})
+    built, written = build_both(pipeline, ModelOptions(members=3))
+    for model in (built, written):  # also found in the code that a user edits
+        members = find_members(model, find_tasks(pipeline))
+        means, each = model(inputs), members(inputs)
+        if name != "several":
+            means, each = {"y": means}, {"y": each}
+        assert means.keys() == each.keys() == targets.keys()
+        for target, values in each.items():
+            assert values.shape[1] == 3
+            np.testing.assert_allclose(means[target], np.mean(values, axis=1), rtol=1e-5)
+        assert [id(each) for each in members.variables] == [id(each) for each in model.variables]
+
+
+def test_members_differ():
+    pipeline, inputs = make_pipeline({"age": AGE, "y": YES})
+    built, _ = build_both(pipeline, ModelOptions(members=3))
+    values = np.array(find_members(built, find_tasks(pipeline))(inputs))
+    assert (np.ptp(values, axis=1) > 1e-4).all()
+
+
+def test_models_without_members_have_none():
+    pipeline, _ = make_pipeline({"age": AGE, "y": YES})
+    built, _ = build_both(pipeline, ModelOptions(members=1))
+    assert find_members(built, find_tasks(pipeline)) is None
+    tokens = keras.Input((4, 2), name="x")
+    pooled = keras.layers.GlobalAveragePooling1D(name="y")(keras.layers.Dense(1)(tokens))
+    assert find_members(keras.Model({"x": tokens}, pooled), {"y": TASKS["binary"][0]}) is None
+
+
+@pytest.mark.parametrize(("name", "weights"), [*((name, None) for name in TASKS), ("binary", (0.5, 2.0))])
+def test_loss_is_that_of_the_mean_and_its_gradient_is_the_mean_of_those_of_the_members(name, weights):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("gradients are computed with TensorFlow")
+    task, truth = TASKS[name]
+    predicted = draw_predictions(task)
+    together = TaskLoss(task, class_weights=weights, has_members=True)
+    alone = TaskLoss(task, class_weights=weights)
+    variable = tf.Variable(predicted)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = together(truth, variable)
+        mean = tf.add_n([alone(truth, variable[:, number]) for number in range(4)]) / 4
+    assert float(loss) == pytest.approx(float(alone(truth, predicted.mean(axis=1))), rel=1e-5)
+    assert float(loss) < float(mean)  # all of these losses are convex
+    np.testing.assert_allclose(
+        tape.gradient(loss, variable), tape.gradient(mean, variable), rtol=1e-4, atol=1e-6
+    )
+
+
+def test_metrics_are_those_of_the_mean():
+    metric = MeanMetric(keras.metrics.MeanAbsoluteError(name="mae"))
+    truth, predicted = np.array([[1.0], [2.0]]), np.array([[[0.0], [4.0]], [[2.0], [3.0]]])
+    metric.update_state(truth, predicted, np.array([1.0, 3.0]))
+    assert metric.name == "mae"
+    assert float(metric.result()) == pytest.approx((1 * 1 + 3 * 0.5) / 4)
+    assert len(metric.variables) == len(metric.metric.variables) > 0
+    metric.reset_state()
+    assert float(metric.result()) == 0.0
+
+
+def test_fit_of_the_members_changes_the_predictions_of_the_model():
+    pipeline, inputs = make_pipeline({"age": AGE, "y": YES})
+    built, _ = build_both(pipeline, ModelOptions(members=3, dropout=0))
+    tasks = find_tasks(pipeline)
+    members = find_members(built, tasks)
+    compile_model(members, tasks, CompilePlan(learning_rate=0.01), {"y": False}, has_members=True)
+    truth = np.array([0, 1, 0, 1, 1, 0], np.int32)
+    before = np.array(built(inputs))
+    logs = members.fit(inputs, truth, epochs=5, verbose=0).history
+    after = np.array(built(inputs))
+    assert not np.allclose(before, after)
+    assert logs["loss"][-1] < logs["loss"][0]
+    found = members.evaluate(inputs, truth, verbose=0, return_dict=True)
+    chances = np.where(truth == 1, after[:, 0], 1 - after[:, 0])
+    assert found["loss"] == pytest.approx(-np.log(chances).mean(), rel=1e-4)
+    assert found["accuracy"] == pytest.approx(np.mean(chances > 0.5))
