@@ -28,6 +28,7 @@ PACKAGES = (
     "torch",
     "torchvision",
     "jax",
+    "scikit-learn",
 )
 # Columns of the first line of /proc/stat in which a core stands still: idle, iowait.
 STANDING_STILL = (3, 4)
