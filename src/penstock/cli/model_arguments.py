@@ -47,9 +47,15 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     def add(flag: str, kind: type, metavar: str, text: str, default: object) -> None:
         group.add_argument(flag, type=kind, metavar=metavar, help=f"{text} (default: {default})")
 
-    add("--epochs", int, "N", "maximum number of epochs", usual.epochs)
+    add("--epochs", int, "N", "maximum number of epochs", "20 to 60, for about 2,000 steps")
     add("--batch-size", int, "N", "records per step", "chosen for at least 50 steps per epoch")
     add("--learning-rate", float, "X", "maximum learning rate", usual.learning_rate)
+    group.add_argument(
+        "--schedule",
+        choices=("constant", "cosine"),
+        help=f"learning rate after it has risen (default: {usual.schedule})",
+    )
+    add("--averaging", float, "X", "momentum of the average of weights; 0: no average", usual.averaging)
     add("--weight-decay", float, "X", "weight decay", usual.weight_decay)
     add("--optimizer", str, "NAME", "adamw, adam, sgd, rmsprop or lion", usual.optimizer)
     add("--clip", float, "X", "maximum norm of the gradients; 0: no limit", usual.clip)

@@ -49,7 +49,8 @@ from penstock.training.run import DATA_NAME, Run
 from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
 
 _TRAIN: Final = (
-    *("epochs", "batch_size", "learning_rate", "weight_decay", "optimizer", "clip", "patience", "monitor"),
+    *("epochs", "batch_size", "learning_rate", "schedule", "averaging", "weight_decay", "optimizer", "clip"),
+    *("patience", "monitor"),
     *("hold_out", "unlabelled", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
 )
 _RAW: Final = (

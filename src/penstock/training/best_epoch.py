@@ -1,4 +1,4 @@
-"""Early stopping: keep the weights of the best epoch, and stop when there is no improvement.
+"""Early stopping: average the weights of steps, keep those of the best epoch, stop without improvement.
 
 In: the metrics of each epoch. Out: Keras callbacks.
 """
@@ -23,6 +23,16 @@ DATA_LOSS: Final = "val_data_loss"
 """The validation loss without those penalties."""
 
 
+def find_averages(model: Any) -> dict[int, Any]:
+    """Return the moving average of each trainable variable, by its `id`; empty if the optimizer has none."""
+    optimizer: Any = getattr(model, "optimizer", None)
+    optimizer = getattr(optimizer, "inner_optimizer", optimizer)  # of a loss scale
+    if not getattr(optimizer, "use_ema", False):
+        return {}
+    pairs = zip(optimizer._trainable_variables, optimizer._model_variables_moving_average, strict=True)
+    return {id(variable): average for variable, average in pairs}
+
+
 class DataLoss(keras.callbacks.Callback):  # type: ignore[misc]
     """Adds the validation loss without the penalties on weights (such as `kernel_regularizer`) to the logs.
 
@@ -41,8 +51,34 @@ def _sum_penalties(model: Any) -> float:
     for method in ("test_step", "compute_loss"):
         if getattr(type(model), method) is not getattr(keras.Model, method):
             return 0.0
+    averages = find_averages(model)
     weights = [each for each in model.trainable_variables if each.regularizer is not None]
-    return sum(float(keras.ops.convert_to_numpy(each.regularizer(each))) for each in weights)
+    return sum(
+        float(keras.ops.convert_to_numpy(each.regularizer(averages.get(id(each), each)))) for each in weights
+    )
+
+
+class AveragedWeights(keras.callbacks.Callback):  # type: ignore[misc]
+    """Validates with the moving averages of the weights, if the optimizer has them.
+
+    Keras' own `SwapEMAWeights` swaps by additions on TensorFlow, which changes the last digits of weights.
+    """
+
+    def on_test_begin(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Exchange weights and averages."""
+        self._swap()
+
+    def on_test_end(self, logs: Any = None) -> None:  # noqa: ARG002
+        """Exchange them again."""
+        self._swap()
+
+    def _swap(self) -> None:
+        averages = find_averages(self.model)
+        for variable in self.model.trainable_variables if averages else ():
+            average = averages[id(variable)]
+            value = copy_array(variable)
+            variable.assign(average)
+            average.assign(value)
 
 
 class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
@@ -60,7 +96,7 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
     Attributes:
         best: Value of the metric in the best epoch.
         best_epoch: Number of the best epoch, from 0; −1 before there is one.
-        best_weights: Weights of the model after the best epoch.
+        best_weights: Weights of the model after the best epoch, as averaged by the optimizer.
         num_waited: Number of epochs since the best epoch.
     """
 
@@ -79,6 +115,8 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         known = logs or {}
         if self._monitor is None:
             self.best_epoch = epoch
+            if find_averages(self.model):  # at the end, the model gets them instead of the last weights
+                self.best_weights = self._copy_weights()
             return
         if self._monitor not in known:
             nearest = find_nearest(self._monitor, known)
@@ -92,7 +130,7 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         value = float(known[self._monitor])
         if math.isfinite(value) and value * self._sign < self.best * self._sign:
             self.best, self.best_epoch, self.num_waited = value, epoch, 0
-            self.best_weights = [copy_array(weight) for weight in self.model.weights]
+            self.best_weights = self._copy_weights()
             return
         self.num_waited += 1
         if self._patience is not None and self.num_waited >= self._patience and epoch > 0:
@@ -102,6 +140,11 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
     def has_monitor(self) -> bool:
         """Whether a metric decides the best epoch."""
         return self._monitor is not None
+
+    def _copy_weights(self) -> list[NDArray[Any]]:
+        """Return the weights of the model, with averages where the optimizer has them."""
+        averages = find_averages(self.model)
+        return [copy_array(averages.get(id(weight), weight)) for weight in self.model.weights]
 
     def restore(self) -> None:
         """Set the weights of the model to those of the best epoch, if there was one."""

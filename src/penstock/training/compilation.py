@@ -161,6 +161,7 @@ class CompilePlan:
         warmup_steps: Number of steps in which the learning rate rises.
         total_steps: Number of steps of the run, over which the learning rate falls; None keeps it constant.
         clip: Maximum global norm of the gradients of a step; 0 or None does not clip.
+        averaging: Momentum of the moving average of the weights; 0 does not average.
         class_weights: One weight per class, by target, for targets that have class weights.
         loss_weights: Weight of the loss of each target; 1 by default.
     """
@@ -171,6 +172,7 @@ class CompilePlan:
     warmup_steps: int = 0
     total_steps: int | None = None
     clip: float | None = 1.0
+    averaging: float = 0.0
     class_weights: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     loss_weights: Mapping[str, float] = field(default_factory=dict)
 
@@ -184,6 +186,7 @@ class CompilePlan:
         if self.total_steps is not None:
             _check_count("total_steps", self.total_steps)
         _check_number("clip", self.clip or 0)
+        _check_number("averaging", self.averaging)
         for name, weights in self.class_weights.items():
             for i, weight in enumerate(weights):
                 _check_number(f"class_weights[{name!r}][{i}]", weight)
@@ -243,7 +246,11 @@ def make_optimizer(plan: CompilePlan) -> keras.optimizers.Optimizer:
     rate = WarmupCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps)
     decay = plan.weight_decay if plan.optimizer in _DECAYING else 0.0
     optimizer = _OPTIMIZERS[plan.optimizer](
-        learning_rate=rate, weight_decay=decay or None, global_clipnorm=plan.clip or None
+        learning_rate=rate,
+        weight_decay=decay or None,
+        global_clipnorm=plan.clip or None,
+        use_ema=bool(plan.averaging),
+        ema_momentum=plan.averaging,
     )
     if decay:
         optimizer.exclude_from_weight_decay(var_names=list(_NOT_DECAYED))

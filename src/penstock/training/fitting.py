@@ -20,7 +20,7 @@ from penstock.batch.loader import Loader
 from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.training.best_epoch import DATA_LOSS, BestEpoch, DataLoss
+from penstock.training.best_epoch import DATA_LOSS, AveragedWeights, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
@@ -64,7 +64,7 @@ class Fitting:
         journal = self._begin(moment, self.watcher)
         try:
             self._fit(journal)
-            journal.save(self.model, self.options.epochs)
+            journal.save(self.model, self.options.num_epochs)
         except LossFault as fault:
             cause = self._roll_back(fault, journal)
             raise explain_fault(self.loader, fault, cause) from None
@@ -95,7 +95,7 @@ class Fitting:
         options, moment = self.options, journal.moment
         epoch = 0 if moment is None else int(moment.memory["epoch"])
         if (
-            moment is not None and epoch >= options.epochs
+            moment is not None and epoch >= options.num_epochs
         ):  # interrupted after the last step, before it was marked as finished
             journal.best.set_model(self.model)
             restore_model(self.model, moment.snapshot)
@@ -108,10 +108,11 @@ class Fitting:
             StartCallback(journal),
             feed.callback,
             LossGuard(self.loader),
+            AveragedWeights(),
             DataLoss(),
             *journal.remembered,
             *([] if stop_step is not None else _make_tensorboard(self.folder)),
-            Recorder(journal, options.epochs, pace, stop_step),
+            Recorder(journal, options.num_epochs, pace, stop_step),
         ]
         for loader in (self.loader, self.validation):
             if loader is not None:
@@ -123,7 +124,7 @@ class Fitting:
                 self.model.fit(
                     feed,
                     validation_data=held,
-                    epochs=options.epochs,
+                    epochs=options.num_epochs,
                     initial_epoch=epoch,
                     callbacks=callbacks,
                     verbose=0,

@@ -13,6 +13,7 @@ from penstock.foundation.option_checks import OptionChecks, check_limits
 from penstock.foundation.wording import check_keywords, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
+Schedule: TypeAlias = Literal["constant", "cosine"]
 Balance: TypeAlias = Literal["auto", "balanced", "none"]
 Unlabelled: TypeAlias = Literal["drop", "error"]
 
@@ -24,6 +25,10 @@ _LOWER_IS_BETTER: Final = {  # words in names of metrics
 }
 _LARGEST_SEED: Final = 2**32 - 1  # of NumPy, whose seed Keras sets
 _STEPS_WANTED: Final = 50  # per epoch: with fewer an epoch hardly changes the weights
+# Of a run: small data sets need more epochs than large ones, and about as many steps.
+_TOTAL_STEPS: Final = 2000
+_FEWEST_EPOCHS: Final = 20
+_MOST_EPOCHS: Final = 60
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,11 +36,15 @@ class TrainOptions:
     """Choices of a training run.
 
     Attributes:
-        epochs: Maximum number of epochs; early stopping ends most runs before.
+        epochs: Maximum number of epochs; early stopping ends most runs before. By default from 20 to 60: as
+            many as make about 2,000 steps.
         batch_size: Number of records per step. By default a power of two from 16 to 256, chosen so that an
             epoch has at least 50 steps.
-        learning_rate: Highest learning rate; the rate rises to it, and then falls to a hundredth of it along
-            a cosine.
+        learning_rate: Highest learning rate; the rate rises to it in the first steps.
+        schedule: Learning rate after it has risen: "constant"; or "cosine", along which it falls to a
+            hundredth at the end of the last epoch.
+        averaging: Momentum of the moving average of the weights over the steps. Validation and the result use
+            the average, which has the effect of a low learning rate at any time. 0 does not average.
         weight_decay: Weight decay per step, times the learning rate; only used by "adamw" and "lion".
         optimizer: Name of the optimizer: "adamw", "adam", "sgd", "rmsprop" or "lion".
         warmup: Share of all steps in which the learning rate rises.
@@ -68,9 +77,11 @@ class TrainOptions:
         128
     """
 
-    epochs: int = 25
+    epochs: int | None = None
     batch_size: int | None = None
-    learning_rate: float = 1e-3
+    learning_rate: float = 2e-3
+    schedule: Schedule = "constant"
+    averaging: float = 0.99
     weight_decay: float = 1e-2
     optimizer: Optimizer = "adamw"
     warmup: float = 0.05
@@ -99,6 +110,8 @@ class TrainOptions:
         checks.numbers("weight_decay", "clip", "checkpoint_seconds")
         checks.numbers("warmup", most=1)
         checks.numbers("hold_out", most=0.9)
+        checks.numbers("averaging", most=0.9999)
+        checks.choice("schedule", get_args(Schedule))
         checks.choice("optimizer", get_args(Optimizer))
         checks.choice("unlabelled", get_args(Unlabelled))
         checks.flags("shuffle")
@@ -114,6 +127,20 @@ class TrainOptions:
             return self.batch_size
         wanted = max(1, num_records // _STEPS_WANTED)
         return min(_LARGEST_BATCH, max(_SMALLEST_BATCH, 1 << (wanted.bit_length() - 1)))
+
+    def resolved(self, steps_per_epoch: int) -> TrainOptions:
+        """Return the options with the number of epochs filled in."""
+        if self.epochs is not None:
+            return self
+        wanted = round(_TOTAL_STEPS / max(1, steps_per_epoch))
+        return dataclasses.replace(self, epochs=min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, wanted)))
+
+    @property
+    def num_epochs(self) -> int:
+        """Number of epochs of resolved options."""
+        if self.epochs is None:
+            raise TypeError("the options have no number of epochs yet: call resolved()")
+        return self.epochs
 
     def is_lower_better(self, targets: Iterable[str] = ()) -> bool:
         """Whether the metric `monitor` is better when lower; a target's name in front of it is ignored."""
@@ -152,9 +179,11 @@ class TrainOptions:
 class TrainChoices(TypedDict, total=False):
     """The keywords of `penstock.train`: the attributes of `TrainOptions`."""
 
-    epochs: int
+    epochs: int | None
     batch_size: int | None
     learning_rate: float
+    schedule: Schedule
+    averaging: float
     weight_decay: float
     optimizer: Optimizer
     warmup: float

@@ -6,7 +6,7 @@ In: an open data set, a fitted pipeline, optionally a model, options, a folder. 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -43,7 +43,17 @@ _VALIDATION: Final = ("validation", "val", "valid", "dev")
 _MOST_SHOWN: Final = 10
 _LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
 COMPILED: Final = (
-    *("optimizer", "learning_rate", "weight_decay", "warmup", "clip", "class_weights", "loss_weights"),
+    *(
+        "optimizer",
+        "learning_rate",
+        "schedule",
+        "averaging",
+        "weight_decay",
+        "warmup",
+        "clip",
+        "class_weights",
+        "loss_weights",
+    ),
 )
 """Options that are not used for a model that its owner has compiled."""
 
@@ -93,11 +103,12 @@ class Training:
             StateError: The checkpoints in the folder belong to another run.
         """
         with restored_random_state():
-            return self._run(resume=resume)
+            tasks = find_tasks(self.pipeline)
+            loaders = self._make_loaders()
+            options = self.options.resolved(loaders.train.num_steps(0))
+            return replace(self, options=options)._run(tasks, loaders, resume=resume)
 
-    def _run(self, *, resume: bool) -> Run:
-        tasks = find_tasks(self.pipeline)
-        loaders = self._make_loaders()
+    def _run(self, tasks: Mapping[str, Task], loaders: _Loaders, *, resume: bool) -> Run:
         for number, split in enumerate(self._list_splits()):
             check_finite(split, self.pipeline, is_described=not number)
         model, built_from = self._make_model(tasks)
@@ -285,13 +296,14 @@ class Training:
                 self.watcher.note(
                     f"Rare classes{of_target} are weighted up: {shown} (turn off with --class-weights none)."
                 )
-        total = loader.num_steps(0) * options.epochs
+        total = loader.num_steps(0) * options.num_epochs
         plan = CompilePlan(
             optimizer=options.optimizer,
             learning_rate=options.learning_rate,
             weight_decay=options.weight_decay,
             warmup_steps=round(total * options.warmup),
-            total_steps=total,
+            total_steps=total if options.schedule == "cosine" else None,
+            averaging=options.averaging,
             clip=options.clip,
             class_weights=weights,
             loss_weights=options.loss_weights,

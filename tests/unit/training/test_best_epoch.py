@@ -10,7 +10,8 @@ from penstock.errors import OptionError
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.training.best_epoch import BestEpoch, DataLoss  # noqa: E402
+from penstock.training.best_epoch import AveragedWeights, BestEpoch, DataLoss  # noqa: E402
+from penstock.training.snapshot import copy_array  # noqa: E402
 
 
 class Weight:
@@ -171,3 +172,66 @@ def test_monitor_that_is_not_in_the_history_is_refused_with_the_nearest():
         train(make(monitor="val_los"), [1.0])
     with raises_with(OptionError, got="'zzzzzz'", advice=containing("loss", "val_loss")):
         train(make(monitor="zzzzzz"), [1.0])
+
+
+def make_averaging(averaging=0.5):
+    """Return a model of one weight, compiled with a moving average of it."""
+    number = keras.Input((1,))
+    model = keras.Model(number, keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")(number))
+    optimizer = keras.optimizers.SGD(0.1, use_ema=bool(averaging), ema_momentum=averaging)
+    model.compile(optimizer=optimizer, loss="mse")
+    optimizer.build(model.trainable_variables)
+    return model
+
+
+class SeeWeights(keras.callbacks.Callback):
+    """Notes the weight at the end of steps, validations and epochs."""
+
+    def __init__(self):
+        super().__init__()
+        self.steps, self.tests, self.epochs = [], [], []
+
+    def _see(self):
+        return float(copy_array(self.model.weights[0]).item())
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.steps.append(self._see())
+
+    def on_test_batch_end(self, batch, logs=None):
+        self.tests.append(self._see())
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.epochs.append(self._see())
+
+
+@pytest.mark.parametrize("monitor", ["val_loss", None])
+def test_validation_and_best_weights_are_averages_and_training_continues_with_the_weights(monitor):
+    model, seen = make_averaging(), SeeWeights()
+    best = BestEpoch(monitor, is_lower_better=True, patience=None)
+    x, y = np.ones((8, 1), np.float32), np.full((8, 1), 5.0, np.float32)
+    held = None if monitor is None else (x[:4], y[:4])
+    model.fit(
+        x,
+        y,
+        batch_size=4,
+        epochs=3,
+        validation_data=held,
+        verbose=0,
+        callbacks=[AveragedWeights(), best, seen],
+    )
+    average, averages = None, []
+    for weight in seen.steps:
+        average = weight if average is None else 0.5 * average + 0.5 * weight
+        averages.append(average)
+    by_epoch = averages[1::2]
+    assert seen.epochs == seen.steps[1::2]
+    assert seen.tests == pytest.approx([] if monitor is None else by_epoch, rel=1e-6)
+    best.restore()
+    assert float(copy_array(model.weights[0]).item()) == pytest.approx(by_epoch[-1], rel=1e-6)
+
+
+def test_optimizer_without_averages_changes_nothing():
+    model, seen = make_averaging(0.0), SeeWeights()
+    x, y = np.ones((4, 1), np.float32), np.full((4, 1), 5.0, np.float32)
+    model.fit(x, y, epochs=2, validation_data=(x, y), verbose=0, callbacks=[AveragedWeights(), seen])
+    assert seen.tests == seen.steps == seen.epochs

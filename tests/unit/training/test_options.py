@@ -19,10 +19,17 @@ def test_keywords_are_the_fields_of_the_options():
 
 def test_defaults_are_those_of_the_docstring():
     options = TrainOptions()
-    assert (options.epochs, options.batch_size, options.seed, options.shuffle) == (25, None, 0, True)
+    assert (options.epochs, options.batch_size, options.seed, options.shuffle) == (None, None, 0, True)
+    assert (options.learning_rate, options.schedule, options.averaging) == (2e-3, "constant", 0.99)
     assert (options.optimizer, options.class_weights, options.loss_weights) == ("adamw", "auto", {})
     assert (options.monitor, options.is_lower_better(), options.patience) == ("val_data_loss", True, 8)
     assert (options.hold_out, options.cache, options.checkpoint_steps) == (0.0, None, None)
+
+
+@pytest.mark.parametrize(("steps", "epochs"), [(1, 60), (40, 50), (62, 32), (100, 20), (5000, 20)])
+def test_number_of_epochs_follows_the_steps_per_epoch(steps, epochs):
+    assert TrainOptions().resolved(steps).num_epochs == epochs
+    assert TrainOptions(epochs=7).resolved(steps).num_epochs == 7
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,9 @@ def test_name_of_the_monitor_decides_whether_less_is_better(monitor, is_lower_be
         ("epochs", 0, "1"),
         ("epochs", 2.0, "1"),
         ("epochs", True, "1"),
-        ("epochs", None, "1"),
+        ("averaging", 1.0, "0.9999"),
+        ("averaging", -0.1, "0"),
+        ("schedule", "step", "constant"),
         ("epochs", "3", "1"),
         ("seed", -1, "0"),
         ("seed", None, "0"),

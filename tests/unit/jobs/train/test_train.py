@@ -267,7 +267,8 @@ def test_weights_that_the_last_step_made_nan_are_reported_with_its_records(data,
 def test_model_that_penstock_compiled_is_compiled_again(data, tmp_path):
     model = make(rate=None)
     train(model, data, tmp_path / "one", epochs=1)
-    run = train(model, data, tmp_path / "two", epochs=1, learning_rate=0.5, patience=None)
+    options = {"learning_rate": 0.5, "schedule": "cosine", "patience": None}
+    run = train(model, data, tmp_path / "two", epochs=1, **options)
     assert run.history[0]["learning_rate"] == pytest.approx(0.005, rel=0.01)
 
 

@@ -1,0 +1,37 @@
+"""A run that an earlier version wrote, without bins and members, opens and predicts the same."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from penstock.errors import StateError
+
+pytest.importorskip("keras")
+from penstock.training.run import open_run
+
+FOLDER = Path(__file__).parent / "earlier_run"
+
+
+def test_run_of_an_earlier_version_predicts_the_same():
+    run = open_run(FOLDER)
+    expected = json.loads((FOLDER / "expected.json").read_text())
+    inputs = {name: np.array(values) for name, values in expected["inputs"].items()}
+    inputs = {name: values.astype(run.pipeline.inputs[name].dtype) for name, values in inputs.items()}
+    np.testing.assert_allclose(run.predictor()(inputs)["y"], expected["y"], rtol=1e-5)
+    assert run.pipeline.transforms["x"].bins == 0
+    assert run.model.built_from.members == 1
+
+
+def test_pipeline_of_another_version_is_refused_by_its_fingerprint(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(FOLDER, folder)
+    form = json.loads((folder / "pipeline.json").read_text())
+    form["transforms"]["x"]["bins"] = 32
+    form["transforms"]["x"]["fitted"]["edges"] = [0.0, 1.0]
+    (folder / "pipeline.json").write_text(json.dumps(form))
+    with pytest.raises(StateError) as caught:
+        open_run(folder)
+    assert caught.value.path.endswith("weights.safetensors")
