@@ -24,17 +24,20 @@ _LEAST_RATIO: Final = 4.0
 _MAX_FREQUENT: Final = 16
 
 
-def find_edges(column: Column, num_bins: int) -> tuple[float, ...]:
+def find_edges(column: Column, num_bins: int, fill: float | None = None) -> tuple[float, ...]:
     """Return the edges of the bins of a field; empty if it has fewer than two distinct finite values.
 
     Args:
-        column: Values of the field; missing, NaN and infinite ones are ignored.
+        column: Values of the field; infinite ones are ignored.
         num_bins: Number of bins. A field with fewer distinct values has an edge at each of them.
+        fill: Number that replaces missing values and NaN. Where many are missing it is a frequent value, so
+            that a model can tell them from similar values. None ignores them.
     """
-    values = np.asarray(Dense.of(column).values)
+    numbers = np.asarray(Dense.of(column).values).astype(np.float64)
     if column.present is not None:
-        values = values[column.present]
-    numbers = values.astype(np.float64)
+        numbers[~column.present] = np.nan
+    if fill is not None:
+        numbers[np.isnan(numbers)] = fill
     distinct, counts = np.unique(numbers[np.isfinite(numbers)], return_counts=True)
     if len(distinct) < 2:
         return ()

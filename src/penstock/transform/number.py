@@ -269,7 +269,7 @@ class Scale(Padded):
             fill=self._find_fill(field, found),
             low=found.low,
             high=found.high,
-            edges=find_edges(source.sample(name), self.bins) if self.is_sampled(field) else (),
+            edges=self._find_edges(name, field, source, found) if self.is_sampled(field) else (),
         )
         return replace(self, fitted=fitted)
 
@@ -300,7 +300,7 @@ class Scale(Padded):
         if self.fitted is None or not self.fitted.edges:
             return np.empty(0, np.float32)
         # The same code as for the values, so that a value on an edge is exactly on it after scaling.
-        scaled = self._scaler.scale(np.array(self.fitted.edges).astype(self.fitted.dtype), None)
+        scaled = self._scaler.scale(np.array(self.fitted.edges, np.float64), None)
         return np.unique(scaled[np.isfinite(scaled)])
 
     def to_json(self) -> dict[str, Any]:
@@ -377,6 +377,11 @@ class Scale(Padded):
         span = Span(fitted.shift, fitted.factor, fitted.low, fitted.high)
         is_log, nan_is_missing = self.method == "log1p", self.nan == "missing"
         return Scaler(fitted.dtype, span, fitted.fill, is_log=is_log, nan_is_missing=nan_is_missing)
+
+    def _find_edges(self, name: str, field: Field, source: FitSource, span: Span) -> tuple[float, ...]:
+        fill = span.mean[0] if self.missing == "mean" else self.missing
+        can_lack = field.optional or self.nan == "missing"
+        return find_edges(source.sample(name), self.bins, fill if can_lack else None)
 
     def _needs_mean(self, field: Field) -> bool:
         can_lack = field.optional and field.default is None and not isinstance(field, Sequence)

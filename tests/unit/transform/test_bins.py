@@ -123,3 +123,28 @@ def test_large_split_is_sampled_in_runs_from_the_first_record_to_the_last(tmp_pa
     edges = Pipeline.fit(data).transforms["x"].fitted.edges
     assert (edges[0], edges[-1]) == (0.0, 2999.0)
     assert 25 <= len(edges) <= 35
+
+
+def test_missing_values_have_a_bin_of_their_own_if_they_are_many():
+    values = np.concatenate([np.arange(1000.0), np.zeros(100)])
+    column = Dense(values, np.arange(1100) < 1000)
+    scale = fit(Scale(), Number(optional=True), column)
+    assert {499.0, 499.5, 500.0} <= set(scale.fitted.edges)
+    filled = scale.apply("x", column, None)["x"][-1]
+    assert filled in scale.scaled_edges
+    few = Dense(values[:1010], np.arange(1010) < 1000)
+    assert 499.0 not in fit(Scale(), Number(optional=True), few).fitted.edges
+
+
+def test_nan_that_counts_as_missing_has_a_bin_as_well():
+    values = np.concatenate([np.arange(1000.0), np.full(100, np.nan)])
+    assert -5.0 in fit(Scale(nan="missing", missing=-5.0), Number(), Dense(values)).fitted.edges
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "float64"])
+def test_edge_between_whole_numbers_is_scaled_like_the_value_that_replaces_missing_ones(dtype):
+    column = Dense(np.array([0, 1, 3] * 20, dtype), np.arange(60) < 40)
+    scale = fit(Scale("minmax"), Number(dtype, optional=True), column)
+    filled = scale.apply("x", column, None)["x"][-1]
+    assert filled == pytest.approx(scale.scaled_edges[2], abs=1e-6)
+    assert len(scale.scaled_edges) == 4
