@@ -47,7 +47,13 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     def add(flag: str, kind: type, metavar: str, text: str, default: object) -> None:
         group.add_argument(flag, type=kind, metavar=metavar, help=f"{text} (default: {default})")
 
-    add("--epochs", int, "N", "maximum number of epochs", "20 to 60, for about 2,000 steps")
+    add(
+        "--epochs",
+        int,
+        "N",
+        "maximum number of epochs",
+        "20 to 60, for about 2,000 steps; 15 without validation",
+    )
     add("--batch-size", int, "N", "records per step", "chosen for at least 50 steps per epoch")
     add("--learning-rate", float, "X", "maximum learning rate", usual.learning_rate)
     group.add_argument(

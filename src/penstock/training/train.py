@@ -105,7 +105,8 @@ class Training:
         with restored_random_state():
             tasks = find_tasks(self.pipeline)
             loaders = self._make_loaders()
-            options = self.options.resolved(loaders.train.num_steps(0))
+            is_validated = loaders.validation is not None
+            options = self.options.resolved(loaders.train.num_steps(0), is_validated=is_validated)
             return replace(self, options=options)._run(tasks, loaders, resume=resume)
 
     def _run(self, tasks: Mapping[str, Task], loaders: _Loaders, *, resume: bool) -> Run:

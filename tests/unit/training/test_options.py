@@ -29,6 +29,7 @@ def test_defaults_are_those_of_the_docstring():
 @pytest.mark.parametrize(("steps", "epochs"), [(1, 60), (40, 50), (62, 32), (100, 20), (5000, 20)])
 def test_number_of_epochs_follows_the_steps_per_epoch(steps, epochs):
     assert TrainOptions().resolved(steps).num_epochs == epochs
+    assert TrainOptions().resolved(steps, is_validated=False).num_epochs == 15
     assert TrainOptions(epochs=7).resolved(steps).num_epochs == 7
 
 
