@@ -17,10 +17,11 @@ from penstock.columns import Column, Dense
 MAX_BINS: Final = 1024
 
 # A value is frequent if so many records have it, so large a share of all, and so many times as many as have
-# the average value. Amounts of 0, round figures and caps are; ids and most whole numbers are not.
+# the values next to it. Amounts of 0, round figures and caps are; ids and ages are not.
 _LEAST_COUNT: Final = 16
 _LEAST_SHARE: Final = 0.004
 _LEAST_RATIO: Final = 4.0
+_NUM_NEIGHBOURS: Final = 5  # on each side
 _MAX_FREQUENT: Final = 16
 
 
@@ -62,7 +63,13 @@ def _choose(counts: NDArray[Any], num_bins: int) -> NDArray[np.int64]:
 
 def find_frequent(counts: NDArray[Any]) -> NDArray[np.int64]:
     """Return which of the distinct values are so frequent that each has its own effect, by frequency."""
-    least = max(_LEAST_COUNT, _LEAST_SHARE * counts.sum(), _LEAST_RATIO * counts.mean())
-    order = np.argsort(-counts, kind="stable")[:_MAX_FREQUENT]
-    frequent: NDArray[np.int64] = order[counts[order] >= least]
-    return frequent
+    least = max(_LEAST_COUNT, _LEAST_SHARE * counts.sum())
+    found: list[int] = []
+    for at in np.argsort(-counts, kind="stable"):
+        if len(found) == _MAX_FREQUENT or counts[at] < least:
+            break
+        before, after = counts[max(0, at - _NUM_NEIGHBOURS) : at], counts[at + 1 : at + 1 + _NUM_NEIGHBOURS]
+        # The median, as another frequent value may be near.
+        if counts[at] >= _LEAST_RATIO * np.median(np.concatenate([before, after])):
+            found.append(int(at))
+    return np.array(found, np.int64)

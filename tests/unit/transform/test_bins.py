@@ -49,14 +49,24 @@ def test_frequent_value_has_an_edge_on_it_and_on_both_of_its_neighbours():
     assert {122.0, 123.0, 124.0, 776.0, 777.0, 778.0} <= set(edges)
 
 
-def test_values_that_are_all_as_frequent_as_each_other_are_not_frequent():
+def test_frequent_values_stand_out_from_those_next_to_them():
     assert not len(find_frequent(np.full(300, 50)))
     assert not len(find_frequent(np.array([15, *[1] * 300])))  # too few records to learn from
     assert find_frequent(np.array([1, 40, *[1] * 300, 60])).tolist() == [302, 1]
+    ages = np.round(1000 * np.exp(-(((np.arange(70) - 20) / 12) ** 2))).astype(int) + 1
+    assert not len(find_frequent(ages))
+    ages[22] *= 5
+    assert find_frequent(ages).tolist() == [22]
+
+
+def test_value_that_most_records_have_does_not_hide_others():
+    counts = np.full(100, 2)
+    counts[[0, 40, 43, 80]] = 9000, 90, 60, 20
+    assert find_frequent(counts).tolist() == [0, 40, 43]
 
 
 def test_number_of_frequent_values_is_limited():
-    assert len(find_frequent(np.array([*[100] * 40, *[1] * 2000]))) == 16
+    assert len(find_frequent(np.tile([100, *[1] * 50], 40))) == 16
 
 
 def test_value_on_an_edge_is_exactly_on_it_after_scaling():
