@@ -15,6 +15,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError, NonFiniteError, StateError
+from penstock.training.run_files import read_run_config
 from penstock.training.snapshot import copy_array
 from penstock.training.tensor_file import read_tensors
 from raising import containing, raises_with
@@ -50,6 +51,8 @@ def assert_same_run(folder, other):
     states = [json.loads((each / "state.json").read_bytes()) for each in (folder, other)]
     assert states[0]["step"] == states[1]["step"]
     assert [state["status"] for state in states] == ["finished", "finished"]
+    choices = [read_run_config(each / "run.yaml")["facts"].get("choices") for each in (folder, other)]
+    assert choices[0] == choices[1]
 
 
 class InterruptionError(Exception):
@@ -237,6 +240,23 @@ def test_t03_callbacks_of_keras_are_resumed_too(garden, tmp_path):
         **given,
     )
     assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_t04_run_that_ends_while_it_chooses_on_validation_is_resumed(garden, whole, tmp_path, monkeypatch):
+    def fail(*_):
+        raise InterruptionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("penstock.training.train.choose_on_validation", fail)
+        with pytest.raises(InterruptionError):
+            train(garden, tmp_path / "run")
+    with pytest.raises(StateError):
+        ps.open_run(tmp_path / "run")
+    run = train(garden, tmp_path / "run", resume=True)
+    assert_same_run(tmp_path / "run", whole)
+    again = train(garden, tmp_path / "run", resume=True)  # finished
+    assert run.choices == again.choices == ps.open_run(whole).choices
+    assert [choice.records for choice in run.choices.values()] == [len(garden["validation"])]
 
 
 def test_t04_damaged_checkpoint_gives_way_to_the_one_before(garden, whole, tmp_path):

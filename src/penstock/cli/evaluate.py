@@ -93,6 +93,8 @@ def _print_scores(found: Evaluation, target: str, task: Task) -> None:
         for name, value in found.targets[target].items()
     ]
     print_table(["score", "value", "95 % interval", "meaning"], rows, right=["value"])
+    for line in found.describe_threshold(target):
+        print(line)
 
 
 def _print_classes(found: Evaluation, target: str) -> None:

@@ -76,8 +76,8 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     add("--seed", int, "N", "random seed, also for splitting raw data", usual.seed)
     group.add_argument(
         "--class-weights",
-        choices=("auto", "balanced", "none"),
-        help="weight rare classes up; auto: if one is rarer than half an equal share (default: auto)",
+        choices=("none", "balanced", "auto"),
+        help="weight rare classes up; auto: only if one is rarer than half an equal share (default: none)",
     )
     group.add_argument(
         "--loss-weights",

@@ -305,6 +305,7 @@ def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> N
             "steps": run.history[-1]["step"],
             "best_epoch": best["epoch"],
             "best": {name: best[name] if math.isfinite(best[name]) else None for name in _list_metrics(best)},
+            "choices": {name: each.to_json() for name, each in run.choices.items()},
             "parameters": int(run.model.count_params()),
             "seconds": run.history[-1]["seconds"],
             "warnings": warnings,
@@ -317,6 +318,9 @@ def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> N
     rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print_table(header, rows, right=header[1:])
+    for target, choice in run.choices.items():
+        if text := choice.describe():
+            print(f"{escape(target)}: {text}")
     name = escape(shlex.quote(str(run.folder)))
     own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
     split = _find_unseen(run)

@@ -75,6 +75,8 @@ class Evaluation:
         classes: `precision`, `recall`, `f1`, `support` and `auc` of each class of a target.
         confusion: Labels of a target, and the confusion matrix: rows are true classes, columns predicted
             ones. For a multilabel target, one 2 × 2 matrix per label.
+        thresholds: For each binary target with a threshold chosen on validation: `threshold`, and `accuracy`,
+            `balanced_accuracy` and `f1` on these records with that threshold instead of 0.5.
         slices: Scores of the records with each value of a field, by field.
         importance_by_target: Drop of the main score without a field, by target and field.
         ablation_by_target: Drop of the main score without all fields of a modality, by target and modality.
@@ -92,6 +94,7 @@ class Evaluation:
     intervals: dict[str, dict[str, Interval | None]]
     classes: dict[str, list[dict[str, Any]]]
     confusion: dict[str, dict[str, Any]]
+    thresholds: dict[str, Scores] = field(default_factory=dict)
     slices: dict[str, list[SliceScores]] = field(default_factory=dict)
     importance_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
     ablation_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
@@ -150,6 +153,7 @@ class Evaluation:
             },
             "classes": self.classes,
             "confusion": self.confusion,
+            "thresholds": self.thresholds,
             "slices": {name: [each.to_json() for each in found] for name, found in self.slices.items()},
             "importance": self.importance,
             "importance_by_target": self.importance_by_target,
@@ -169,11 +173,23 @@ class Evaluation:
             ]
             lines += ["", f"{target} ({self.tasks[target].describe()})"]
             lines += _align([("score", "value", "95 % interval"), *rows], right=1)
+            lines += [f"  {line}" for line in self.describe_threshold(target)]
         for target in self.targets:
             lines += self._show_importance(target)
             lines += self._show_mistakes(target)
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(_shorten(line.rstrip()) for line in lines)
+
+    def describe_threshold(self, target: str) -> list[str]:
+        """Return a line with the scores for the threshold that was chosen on validation, if there is one."""
+        found = self.thresholds.get(target)
+        if found is None or found.get("balanced_accuracy") is None:
+            return []
+        return [
+            f"With a threshold of {found['threshold']:.3g}, the best on validation: "
+            f"balanced_accuracy {format_score(found['balanced_accuracy'])}, "
+            f"accuracy {format_score(found['accuracy'])}, f1 {format_score(found['f1'])}"
+        ]
 
     def _show_importance(self, target: str) -> list[str]:
         drops = self.importance_by_target.get(target, {})

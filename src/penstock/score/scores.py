@@ -127,6 +127,21 @@ def make_scorer(
     return _score_numbers(truth, predicted)
 
 
+def score_threshold(truth: NDArray[Any], predicted: NDArray[Any], threshold: float) -> Scores:
+    """Return the scores of a binary target that depend on the threshold, for a threshold of your choice.
+
+    Example:
+        >>> score_threshold(np.array([0, 1, 1]), np.array([0.2, 0.9, 0.4]), 0.3)["balanced_accuracy"]
+        1.0
+    """
+    names = ("accuracy", "balanced_accuracy", "f1")
+    if not is_scorable(truth, predicted):
+        return {"threshold": threshold, **dict.fromkeys(names)}
+    codes = (predicted >= threshold).astype(np.float64)  # as probabilities, of which 0.5 divides the two
+    found = _score_binary(truth, codes, has_areas=False)(count_once(len(truth)))
+    return {"threshold": threshold, **{name: to_number(found[name][0]) for name in names}}
+
+
 def predict_codes(task: Task, predicted: NDArray[Any]) -> NDArray[np.int64]:
     """Return the predicted codes: the most likely label, or 1 from a probability of 0.5 on."""
     codes = predicted.argmax(axis=1) if task.kind == "multiclass" else predicted >= THRESHOLD

@@ -24,7 +24,7 @@ from penstock.score.importance import Importance, Predict, draw_sample, measure_
 from penstock.score.intervals import find_intervals
 from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
-from penstock.score.scores import is_scorable, score
+from penstock.score.scores import is_scorable, score, score_threshold
 from penstock.score.slices import check_slices
 from penstock.score.split_predictions import OnProgress, SplitPredictions, predict_split
 from penstock.transform.pipeline import Pipeline
@@ -37,6 +37,7 @@ def evaluate_split(
     split: Split,
     options: EvaluateOptions | None = None,
     on_progress: OnProgress | None = None,
+    thresholds: Mapping[str, float] | None = None,
 ) -> Evaluation:
     """Predict a split, and compare the predictions with its targets.
 
@@ -50,6 +51,7 @@ def evaluate_split(
         split: The records.
         options: Options of the evaluation.
         on_progress: Called with the current task, its finished part, and the whole of it.
+        thresholds: Thresholds of binary targets, chosen on other records, to give scores for as well.
 
     Raises:
         UnknownNameError: The split lacks a field that is needed.
@@ -83,6 +85,11 @@ def evaluate_split(
         },
         classes={name: describe_classes(*each) for name, each in pairs.items() if each[0].labels},
         confusion={name: describe_confusion(*each) for name, each in pairs.items() if each[0].labels},
+        thresholds={
+            name: score_threshold(*pairs[name][1:], threshold)
+            for name, threshold in (thresholds or {}).items()
+            if name in tasks and tasks[name].kind == "binary"
+        },
         slices=slices,
         importance_by_target=importance.fields,
         ablation_by_target=importance.modalities,

@@ -14,7 +14,7 @@ from penstock.foundation.wording import check_keywords, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 Schedule: TypeAlias = Literal["constant", "cosine"]
-Balance: TypeAlias = Literal["auto", "balanced", "none"]
+Balance: TypeAlias = Literal["none", "balanced", "auto"]
 Unlabelled: TypeAlias = Literal["drop", "error"]
 
 _SMALLEST_BATCH: Final = 16
@@ -58,9 +58,9 @@ class TrainOptions:
         monitor: Name of the metric in the history that decides the best epoch. `val_data_loss` is the
             validation loss without the penalties on weights, which `val_loss` includes. A loss or an error is
             better when lower, other metrics when higher.
-        class_weights: "balanced" weights classes so that all have the same total weight, "none" does not
-            weight them. "auto" balances where the rarest class has less than half of an equal share. Or a
-            dict of weights by target and label.
+        class_weights: "none" does not weight classes, so that probabilities are those of the data. "balanced"
+            weights them so that all have the same total weight; "auto" does that where the rarest class has
+            less than half of an equal share. Or a dict of weights by target and label.
         loss_weights: Weight of the loss of each target, where there are several; 1 by default.
         hold_out: Share of the train split to validate with, if there is no validation split. 0 by default, as
             more training records improve a model more than early stopping does (docs/training.md has
@@ -91,7 +91,7 @@ class TrainOptions:
     clip: float = 1.0
     patience: int | None = 8
     monitor: str = "val_data_loss"
-    class_weights: Balance | Mapping[str, Any] = "auto"
+    class_weights: Balance | Mapping[str, Any] = "none"
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     hold_out: float = 0.0
     unlabelled: Unlabelled = "drop"

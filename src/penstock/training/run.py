@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +24,16 @@ from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.checkpoint import read_result
-from penstock.training.run_files import CONFIG_NAME, check_facts, read_history, read_run_config
+from penstock.training.run_files import (
+    CONFIG_NAME,
+    check_facts,
+    read_choices,
+    read_history,
+    read_run_config,
+)
 from penstock.training.snapshot import copy_array, pair_weights
 from penstock.training.tensor_file import read_tensors, write_tensors
+from penstock.training.validation_choice import ValidationChoice
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -51,6 +58,7 @@ class Run:
         logits: Whether the model returns logits rather than probabilities, by target.
         history: Metrics of each epoch.
         settings: Content of `run.yaml`.
+        choices: What was measured and chosen on the validation records, by target with classes.
 
     Example:
         ```python
@@ -67,6 +75,7 @@ class Run:
     logits: Mapping[str, bool]
     history: list[dict[str, float]]
     settings: Mapping[str, Any]
+    choices: Mapping[str, ValidationChoice] = field(default_factory=dict)
 
     @property
     def data(self) -> Path | list[Path]:
@@ -137,7 +146,8 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
         check_model(model, pipeline, tasks)
     load_weights(folder, model, pipeline)
     logits = facts.get("logits") or find_logits(model, tasks, pipeline)
-    return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings)
+    choices = read_choices(facts, folder / CONFIG_NAME)
+    return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings, choices)
 
 
 def _reopen(folder: str, digest: str | None) -> Run:

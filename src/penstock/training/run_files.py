@@ -22,6 +22,7 @@ from penstock.foundation.wording import find_nearest, show
 from penstock.model.task import Kind
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
+from penstock.training.validation_choice import ValidationChoice
 
 HISTORY_NAME: Final = "history.csv"
 
@@ -164,8 +165,7 @@ def check_facts(facts: object, path: PathLike) -> None:
     Example:
         >>> check_facts({"targets": {"y": {"kind": "binary", "labels": 2}}}, "run.yaml")
     """
-    advice = "The file was changed after the run wrote it."
-    table = JsonValue(facts or {}, Document("run", path=path, root="facts", advice=advice)).children()
+    table = _open_facts(facts, path).children()
     targets, logits = (
         table[name].children() if name in table and table[name].value is not None else {}
         for name in ("targets", "logits")
@@ -175,6 +175,22 @@ def check_facts(facts: object, path: PathLike) -> None:
         target.child("labels").integer(0 if kind == "regression" else 1, MOST_LABELS)
     for is_logit in logits.values():
         is_logit.flag()
+
+
+def read_choices(facts: object, path: PathLike) -> dict[str, ValidationChoice]:
+    """Return the choices made on validation, by target, from the table `facts`; none if it has none.
+
+    Raises:
+        SchemaError: A value has the wrong type, or is out of range.
+    """
+    stored = _open_facts(facts, path).child("choices")
+    found = {} if stored.value is None else stored.children()
+    return {name: ValidationChoice.from_json(each) for name, each in found.items()}
+
+
+def _open_facts(facts: object, path: PathLike) -> JsonValue:
+    advice = "The file was changed after the run wrote it."
+    return JsonValue(facts or {}, Document("run", path=path, root="facts", advice=advice))
 
 
 def read_train_fingerprint(folder: Path) -> str | None:

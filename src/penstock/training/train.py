@@ -24,6 +24,7 @@ from penstock.model.finite_values import check_finite
 from penstock.model.labels import check_labels, read_tasks
 from penstock.model.logits import find_logits
 from penstock.model.options import ModelOptions
+from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints
@@ -35,7 +36,16 @@ from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
-from penstock.training.run_files import HELD_OUT, OWN_MODEL, read_history, write_run_config
+from penstock.training.run_files import (
+    CONFIG_NAME,
+    HELD_OUT,
+    OWN_MODEL,
+    read_choices,
+    read_history,
+    read_run_config,
+    write_run_config,
+)
+from penstock.training.validation_choice import ValidationChoice, choose_on_validation
 from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"
@@ -131,21 +141,28 @@ class Training:
         settings = self._describe(
             model, tasks, loaders, built_from, {"logits": logits, "class_weights": weights}
         )
+        predict = Predictor(model, self.pipeline, tasks, logits)
         if checkpoints.status != "finished":
-            self._fit((model, fitted), loaders, checkpoints, moment, settings)
+            settings = self._fit((predict, fitted), loaders, checkpoints, moment, settings)
         else:
             load_weights(self.folder, model, self.pipeline)
+            settings = read_run_config(self.folder / CONFIG_NAME)
             self.watcher.note("The run was already finished: there was nothing to train.")
-        return Run(self.folder, model, self.pipeline, tasks, logits, read_history(self.folder), settings)
+        choices = read_choices(settings.get("facts"), self.folder / CONFIG_NAME)
+        history = read_history(self.folder)
+        return Run(self.folder, model, self.pipeline, tasks, logits, history, settings, choices)
 
     def _fit(
         self,
-        models: tuple[Any, Any],
+        models: tuple[Predictor, Any],
         loaders: _Loaders,
         checkpoints: Checkpoints,
         moment: Checkpoint | None,
         settings: Mapping[str, Any],
-    ) -> None:
+    ) -> dict[str, Any]:
+        """Fit the model, choose on the validation records, and return the tables of `run.yaml`."""
+        predict, fitted = models
+        model = predict.model
         if moment is None:
             self.pipeline.save(self.folder / PIPELINE_NAME)
             manifest = getattr(self.data, "manifest", None)
@@ -153,7 +170,6 @@ class Training:
             write_run_config(self.folder, settings)
         else:
             self.watcher.note(f"Resuming at step {moment.step}.")
-        model, fitted = models
         fitting = Fitting(
             fitted,
             loaders.train,
@@ -169,6 +185,10 @@ class Training:
         except NonFiniteError:
             checkpoints.finish("failed", save_weights(self.folder, model, self.pipeline))
             raise
+        # Before the run is marked as finished: a run that is killed here repeats the choices.
+        choices = loaders.choose(predict)
+        settings = _add_choices(settings, choices)
+        write_run_config(self.folder, settings)
         checkpoints.finish("finished", save_weights(self.folder, model, self.pipeline))
         best, monitor = journal.best, fitting.monitor
         if best.best_epoch < 0:
@@ -177,6 +197,7 @@ class Training:
             self.watcher.end(f"kept epoch {best.best_epoch + 1}, the last")
         else:
             self.watcher.end(f"kept epoch {best.best_epoch + 1}, the best by {monitor}: {best.best:.4g}")
+        return settings
 
     def _list_splits(self) -> list[Split]:
         names = (_find_train(self.data), _find_validation(self.data))
@@ -294,9 +315,7 @@ class Training:
             if isinstance(options.class_weights, Mapping):
                 self.watcher.note(f"Classes{of_target} are weighted as given: {shown}.")
             else:
-                self.watcher.note(
-                    f"Rare classes{of_target} are weighted up: {shown} (turn off with --class-weights none)."
-                )
+                self.watcher.note(f"Rare classes{of_target} are weighted up: {shown}.")
         total = loader.num_steps(0) * options.num_epochs
         plan = CompilePlan(
             optimizer=options.optimizer,
@@ -380,6 +399,21 @@ class _Loaders(NamedTuple):
         with self.labels.read(0) as batches:
             for batch in batches:
                 yield batch[1]
+
+    def choose(self, predict: Predictor) -> dict[str, ValidationChoice]:
+        """Return what is chosen on the validation records, by target; nothing without validation."""
+        if self.validation is None:
+            return {}
+        with self.validation.read(0) as batches:
+            return choose_on_validation(predict, predict.tasks, batches)
+
+
+def _add_choices(settings: Mapping[str, Any], choices: Mapping[str, ValidationChoice]) -> dict[str, Any]:
+    """Return the tables of `run.yaml` with the choices made on validation."""
+    if not choices:
+        return dict(settings)
+    found = {name: each.to_json() for name, each in choices.items()}
+    return {**settings, "facts": {**settings["facts"], "choices": found}}
 
 
 def find_hold_out(data: Dataset, options: TrainOptions) -> float:

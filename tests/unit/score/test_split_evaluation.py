@@ -101,6 +101,22 @@ def test_evaluation_does_not_depend_on_the_batch_size(pets, pipeline) -> None:
     assert forms[0] == forms[1]
 
 
+def test_threshold_chosen_on_other_records_has_scores_of_its_own(pets, pipeline) -> None:
+    predict, tasks = predict_by_x(pipeline), find_tasks(pipeline)
+    options = EvaluateOptions(**QUICK)
+    found = [
+        evaluate_split(predict, pipeline, tasks, pets["test"], options, None, {"adopted": threshold})
+        for threshold in (0.5, 0.9999)
+    ]
+    usual, high = (each.thresholds["adopted"] for each in found)
+    assert usual == {"threshold": 0.5, "accuracy": 1.0, "balanced_accuracy": 1.0, "f1": 1.0}
+    assert high["threshold"] == 0.9999
+    assert 0.5 <= high["balanced_accuracy"] < 1.0
+    assert found[0].targets == found[1].targets
+    assert mentions(str(found[1]), "threshold 1 balanced_accuracy accuracy f1")
+    assert evaluate(pets, pipeline, **QUICK).to_json()["thresholds"] == {}
+
+
 def test_evaluation_reads_as_a_table(pets, pipeline) -> None:
     text = str(evaluate(pets, pipeline, **QUICK))
     assert mentions(text, "split 'test'")

@@ -21,7 +21,7 @@ def test_defaults_are_those_of_the_docstring():
     options = TrainOptions()
     assert (options.epochs, options.batch_size, options.seed, options.shuffle) == (None, None, 0, True)
     assert (options.learning_rate, options.schedule, options.averaging) == (2e-3, "constant", 0.99)
-    assert (options.optimizer, options.class_weights, options.loss_weights) == ("adamw", "auto", {})
+    assert (options.optimizer, options.class_weights, options.loss_weights) == ("adamw", "none", {})
     assert (options.monitor, options.is_lower_better(), options.patience) == ("val_data_loss", True, 8)
     assert (options.hold_out, options.cache, options.checkpoint_steps) == (0.0, None, None)
 
@@ -110,9 +110,9 @@ def test_name_of_the_monitor_decides_whether_less_is_better(monitor, is_lower_be
         ("shuffle", "global", "True False"),
         ("monitor", "", "history"),
         ("monitor", None, "history"),
-        ("class_weights", "yes", "'auto' 'balanced' 'none'"),
-        ("class_weights", None, "'auto' 'balanced' 'none'"),
-        ("class_weights", [1.0, 2.0], "'auto' 'balanced' 'none'"),
+        ("class_weights", "yes", "'none' 'balanced' 'auto'"),
+        ("class_weights", None, "'none' 'balanced' 'auto'"),
+        ("class_weights", [1.0, 2.0], "'none' 'balanced' 'auto'"),
         ("loss_weights", 2.0, "{target: weight}"),
         ("loss_weights", None, "{target: weight}"),
     ],

@@ -140,8 +140,16 @@ def run_evaluation(
     folder = opened.data if isinstance(opened.data, Path) else None
     recipe = find_recipe(opened.pipeline, getattr(opened, "settings", {}), folder)
 
+    thresholds = {
+        name: choice.threshold
+        for name, choice in getattr(opened, "choices", {}).items()
+        if choice.threshold is not None
+    }
+
     def score(chosen: Split, pipeline: Pipeline) -> Evaluation:
-        return evaluate_split(opened.predictor(), pipeline, opened.tasks, chosen, options, on_progress)
+        return evaluate_split(
+            opened.predictor(), pipeline, opened.tasks, chosen, options, on_progress, thresholds
+        )
 
     if data is not None and not is_stored(data):
         if split is not None:
