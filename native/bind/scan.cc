@@ -47,6 +47,9 @@ nb::dict counts_dict(const FieldCounts& counts) {
   std::sort(sorted_ints.begin(), sorted_ints.end());
   for (int64_t value : sorted_ints) ints.append(value);
   out["int_values"] = counts.many_ints ? nb::object(nb::none()) : nb::object(ints);
+  // Lists of several kinds have ints and strings: then the number is that of both, and no one asks for it.
+  out["distinct"] = counts.distinct.count();
+  out["mean_words"] = counts.num_worded == 0 ? 0.0 : static_cast<double>(counts.num_words) / counts.num_worded;
   out["min_bytes"] = or_zero(counts.min_bytes);
   out["max_bytes"] = counts.max_bytes;
   out["num_values"] = counts.num_values;

@@ -5,12 +5,24 @@
 #include "decode/packed_varints.h"
 #include "record/wire.h"
 #include "text/utf8.h"
+#include "write/hash.h"
 
 namespace penstock {
 namespace {
 
 bool begins_with(Span value, std::string_view magic, size_t at = 0) {
   return value.size >= at + magic.size() && std::memcmp(value.data + at, magic.data(), magic.size()) == 0;
+}
+
+int64_t count_words(Span value) {
+  int64_t words = 0;
+  bool is_inside = false;
+  for (size_t i = 0; i < value.size; i++) {
+    const bool is_space = value.data[i] == ' ' || (value.data[i] >= '\t' && value.data[i] <= '\r');
+    words += !is_space && !is_inside;
+    is_inside = !is_space;
+  }
+  return words;
 }
 
 Status unpack(Span packed, std::vector<int64_t>& out) {
@@ -23,13 +35,53 @@ Status unpack(Span packed, std::vector<int64_t>& out) {
 
 }  // namespace
 
+void DistinctCounter::insert(uint64_t hash) {
+  const size_t last = slots_.size() - 1;
+  size_t at = (hash >> 32) & last;
+  for (; slots_[at] != 0; at = (at + 1) & last) {
+    if (slots_[at] == hash) return;
+  }
+  slots_[at] = hash;
+  size_++;
+}
+
+void DistinctCounter::rebuild(size_t num_slots) {
+  std::vector<uint64_t> before(num_slots, 0);
+  before.swap(slots_);
+  size_ = 0;
+  for (uint64_t each : before) {
+    if (each != 0 && is_kept(each)) insert(each);
+  }
+}
+
+void DistinctCounter::add(uint64_t hash) {
+  if (hash == 0) hash = uint64_t{1} << 63;
+  if (!is_kept(hash)) return;
+  if (slots_.empty()) slots_.assign(kFirstSlots, 0);
+  insert(hash);
+  if (2 * size_ <= slots_.size()) return;
+  // Small at first, as there may be many fields.
+  if (slots_.size() < kMostSlots) {
+    rebuild(2 * slots_.size());
+    return;
+  }
+  while (2 * size_ > slots_.size()) {
+    num_zeros_++;
+    rebuild(slots_.size());
+  }
+}
+
 void FieldCounts::add_int(int64_t value) {
   int_min = std::min(int_min, value);
   int_max = std::max(int_max, value);
-  if (many_ints) return;
+  if (many_ints) {
+    distinct.add(key_of(static_cast<uint64_t>(value)));
+    return;
+  }
   int_values.insert(value);
   if (int_values.size() > kMostDistinct) {
     many_ints = true;
+    for (int64_t each : int_values) distinct.add(key_of(static_cast<uint64_t>(each)));
     int_values.clear();
   }
 }
@@ -46,12 +98,23 @@ void FieldCounts::add_bytes(Span value) {
   gif += begins_with(value, "GIF87a"sv) || begins_with(value, "GIF89a"sv);
   webp += begins_with(value, "RIFF"sv) && begins_with(value, "WEBP"sv, 8);
   bmp += begins_with(value, "BM"sv) && begins_with(value, "\0\0\0\0"sv, 6);  // the reserved words are always zero
-  if (many_strings) return;
+  if (num_worded < kMostWorded) {
+    num_worded++;
+    num_words += count_words(value);
+  }
+  if (many_strings) {
+    distinct.add(hash_bytes(value));
+    return;
+  }
   if (value.size <= kLongestDistinct) {
     strings.emplace(reinterpret_cast<const char*>(value.data), value.size);
   }
   if (value.size > kLongestDistinct || strings.size() > kMostDistinct) {
     many_strings = true;
+    for (const std::string& each : strings) {
+      distinct.add(hash_bytes(Span{reinterpret_cast<const uint8_t*>(each.data()), each.size()}));
+    }
+    distinct.add(hash_bytes(value));
     strings.clear();
   }
 }

@@ -18,8 +18,28 @@ namespace penstock {
 
 inline constexpr size_t kMostDistinct = 256;    // more distinct values than this are not listed
 inline constexpr size_t kLongestDistinct = 64;  // nor is a string longer than this
+inline constexpr int64_t kMostWorded = 256;     // strings whose words are counted, the first of each field
 // Keys beyond these are not counted: data with a new key in each record must not fill memory.
 inline constexpr size_t kMostKeys = 200000;
+
+// Number of distinct hashes: exact up to 4096, then an estimate from those that end in a number of zero bits, which
+// grows. The order in which values are added does not matter.
+class DistinctCounter {
+ public:
+  void add(uint64_t hash);
+  int64_t count() const { return static_cast<int64_t>(size_) << num_zeros_; }
+
+ private:
+  static constexpr size_t kFirstSlots = 1024, kMostSlots = 8192;  // powers of two, at most half of them in use
+
+  bool is_kept(uint64_t hash) const { return (hash & ((uint64_t{1} << num_zeros_) - 1)) == 0; }
+  void insert(uint64_t hash);
+  void rebuild(size_t num_slots);
+
+  std::vector<uint64_t> slots_;  // a hash table; 0 is an empty slot
+  size_t size_ = 0;
+  unsigned num_zeros_ = 0;
+};
 
 // What was seen of one field. For a feature list all but `records`, `min_steps` and `max_steps` is counted over steps.
 struct FieldCounts {
@@ -33,6 +53,8 @@ struct FieldCounts {
   int64_t text = 0, jpeg = 0, png = 0, webp = 0, gif = 0, bmp = 0;
   std::unordered_set<std::string> strings;
   bool many_strings = false;
+  DistinctCounter distinct;               // of ints or strings, once they are too many to be listed
+  int64_t num_worded = 0, num_words = 0;  // of the first strings
   int64_t records = 0, min_steps = INT64_MAX, max_steps = 0;
   int64_t last_record = -1;  // the last record that had the key
 

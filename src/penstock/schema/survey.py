@@ -31,6 +31,10 @@ class FieldSurvey:
         min_len: Minimum number of values in a list.
         max_len: Maximum number of values in a list.
         int_values: Distinct ints, sorted, or None if there are more than the core keeps.
+        int_min: Smallest int; 0 if there are none.
+        int_max: Largest int; 0 if there are none.
+        num_distinct: Number of distinct ints or byte strings; estimated if there are more than 4096.
+        mean_words: Average number of words of the first byte strings.
         num_bytes_values: Number of byte strings.
         min_bytes: Length of the shortest byte string.
         max_bytes: Length of the longest byte string.
@@ -52,11 +56,16 @@ class FieldSurvey:
     num_utf8: int
     formats: Mapping[ImageFormat, int]
     strings: tuple[bytes, ...] | None
+    int_min: int = 0
+    int_max: int = 0
+    num_distinct: int = 0
+    mean_words: float = 0.0
 
     @classmethod
     def from_counts(cls, key: str, counts: Mapping[str, Any], total: int) -> FieldSurvey:
         """Make a survey of one feature from the core's counts."""
         ints, strings = counts["int_values"], counts["strings"]
+        listed = [len(values) for values in (ints, strings) if values is not None]
         return cls(
             key=key,
             total=total,
@@ -71,6 +80,10 @@ class FieldSurvey:
             num_utf8=counts["utf8"],
             formats={name: counts[name] for name in _FORMATS if counts[name]},
             strings=None if strings is None else tuple(sorted(strings)),
+            int_min=counts["int_min"],
+            int_max=counts["int_max"],
+            num_distinct=counts["distinct"] or max(listed, default=0),
+            mean_words=counts["mean_words"],
         )
 
     @property

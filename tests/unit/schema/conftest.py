@@ -28,6 +28,8 @@ NOTHING: dict[str, Any] = {
     "gif": 0,
     "bmp": 0,
     "strings": [],
+    "distinct": 0,
+    "mean_words": 1.0,
 }
 
 Counts = dict[str, dict[str, Any]]

@@ -2,7 +2,9 @@
 
 import pytest
 
+from penstock.schema.schema import survey_payloads
 from penstock.schema.survey import Survey
+from wire.example import Feature, write_example
 
 
 @pytest.mark.parametrize(
@@ -78,3 +80,41 @@ def test_survey_of_the_core_has_all_counts():
     assert (found.records, found.empty, found.payload) == (2, 1, "example")
     assert (found.fields["n"].kind, found.fields["n"].missing) == ("int64", 1)
     assert found.fields["n"].int_values == (7,)
+
+
+@pytest.mark.parametrize("num_distinct", [1, 256, 257, 512, 513, 4096])
+@pytest.mark.parametrize("is_text", [False, True])
+def test_distinct_values_are_counted_exactly(num_distinct, is_text):
+    entry = count_values(num_distinct, is_text)
+    assert entry.num_distinct == num_distinct
+    assert (entry.int_min, entry.int_max) == ((0, 0) if is_text else (-3, 7 * num_distinct - 10))
+    assert entry.mean_words == (2.0 if is_text else 0.0)
+
+
+@pytest.mark.parametrize("is_text", [False, True])
+def test_more_distinct_values_are_estimated(is_text):
+    assert count_values(40_000, is_text).num_distinct == pytest.approx(40_000, rel=0.1)
+
+
+def test_long_strings_are_counted_too():
+    survey = survey_payloads(encode({"x": f"{i % 300:03}" * 30}) for i in range(900))
+    assert (survey.fields["x"].num_distinct, survey.fields["x"].strings) == (300, None)
+
+
+def encode(sample):
+    """Return the bytes of a record with one value per feature."""
+    kinds = {int: "int64", str: "bytes"}
+    return write_example(
+        {
+            name: Feature(kinds[type(value)], [value.encode() if isinstance(value, str) else value])
+            for name, value in sample.items()
+        }
+    )
+
+
+def count_values(num_distinct, is_text):
+    numbers = [7 * i - 3 for i in range(num_distinct)]
+    values = [f"value {number}" for number in numbers] if is_text else numbers
+    # Twice, in another order: a value that is known counts once.
+    survey = survey_payloads(encode({"x": value}) for value in [*values, *reversed(values)])
+    return survey.fields["x"]
