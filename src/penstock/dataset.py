@@ -96,9 +96,8 @@ def open(
     opened, resolution = origin.open()
     for name, note in opened.notes.items():
         _log.warning("file %r: %s", name, note)
-    for name, note in resolution.notes.items():
-        if name not in resolution.schema:
-            _log.warning("field %r is not read: %s", name, note)
+    for warning in resolution.list_warnings():
+        _log.warning("%s", warning)
     return Dataset(origin, opened, resolution)
 
 

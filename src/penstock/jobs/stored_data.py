@@ -11,7 +11,7 @@ import glob
 import os
 from collections.abc import Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ def declare_fields(survey: Survey, types: Mapping[str, TypeName | ColumnDeclarat
         )
         guess = guesses.get(name)
         if guess is not None and wanted in (None, guess.type_name) and not attributes:
-            fields[name] = guess
+            fields[name] = replace(guess, role="input")  # an identifier that is declared is an input
             continue
         entry = entries.get(name)
         counted = entry.steps if isinstance(entry, ListSurvey) else entry
@@ -178,7 +178,9 @@ def _declare(wanted: TypeName | None, entry: FieldSurvey | None) -> Field:
     if wanted == "number":
         return Number("int64" if kind == "int64" else "float32")
     if wanted == "category":
-        return Category("int64" if kind == "int64" else "string")
+        if entry is not None and kind == "int64":
+            return Category("int64", entry.int_values or None)
+        return Category("string")
     if wanted == "sequence":
         if kind == "bytes":
             return Sequence("string" if entry is not None and entry.is_text else "bytes")

@@ -15,21 +15,7 @@ from penstock.errors import SchemaError
 from penstock.foundation.wording import count, show
 from penstock.plan.profile import ColumnProfile, ItemProfile, RawKind
 from penstock.schema.declaration import Representation, TypeName
-from penstock.schema.scalar import MAX_CATEGORIES
-
-MIN_ROWS_PER_VALUE: Final = 10
-"""Texts that occur this often on average are categories; below that, repetition may be chance."""
-
-MAX_SMALL_DOMAIN: Final = 20
-"""Up to this many distinct texts are categories if each occurs twice on average: small tables have them
-too."""
-
-MAX_CATEGORY_WORDS: Final = 4.0
-"""Names of categories are short: texts with more words on average are prose, however often they repeat."""
-
-MAX_CLASSES: Final = 100
-"""A target with at most this many distinct whole numbers, close together and not negative, is read as
-classes."""
+from penstock.schema.value_kind import StringKind, ValueCounts, classify_numbers, classify_strings
 
 _PLAIN: Final[Mapping[RawKind, tuple[TypeName | None, str]]] = {
     "bool": ("category", "true or false, stored as 1 and 0"),
@@ -50,6 +36,9 @@ _LIST_CHANGES: Final[Mapping[str, str]] = {
 }
 """How items of lists change, because a record holds int64 or float32."""
 
+ID_BY_NAME: Final = "identifiers by their name, all values are distinct"
+"""Reason of a column that becomes the id although it is not called `id`."""
+
 _ID_NAME: Final = re.compile(r"id|uuid|guid|row_?id", re.IGNORECASE)
 
 
@@ -61,11 +50,14 @@ class InferredType:
         type_name: Type of the field; None if the column is dropped.
         reason: Reason for the decision, one phrase.
         is_id: Whether the name and the values of the column suggest an identifier of rows.
+        left_out: Reason why the column is left out, unless it becomes the id or is declared; empty if it is
+            an input.
     """
 
     type_name: TypeName | None
     reason: str
     is_id: bool = False
+    left_out: str = ""
 
 
 def infer_type(column: str, profile: ColumnProfile, *, is_target: bool, is_whole: bool) -> InferredType:
@@ -83,13 +75,70 @@ def infer_type(column: str, profile: ColumnProfile, *, is_target: bool, is_whole
     """
     if profile.num_present == 0:
         return _infer_empty(profile, is_whole)
-    is_id = profile.is_unique and not is_target and _ID_NAME.fullmatch(column) is not None
-    type_name, reason = (
-        ("text", "all values are distinct")
-        if is_id and profile.reads_as == "text"
-        else _decide(profile, is_target)
-    )
-    return InferredType(type_name, reason, is_id and type_name in ("number", "text"))
+    if profile.is_unique and not is_target and _ID_NAME.fullmatch(column) is not None:
+        type_name, reason = (
+            ("text", "all values are distinct")
+            if profile.reads_as == "text"
+            else _decide(column, profile, is_target)
+        )
+        is_id = type_name in ("number", "text")
+        return InferredType(type_name, reason, is_id, _leave_out(column, profile) if is_id else "")
+    type_name, reason = _decide(column, profile, is_target)
+    left_out = "" if is_target or type_name not in ("number", "text") else _leave_out(column, profile)
+    # Numbers of rows identify a row of one file only.
+    if left_out and profile.is_unique and not _are_row_numbers(column, profile):
+        return InferredType(type_name, ID_BY_NAME, True, left_out)
+    return InferredType(type_name, reason, False, left_out)
+
+
+def _leave_out(column: str, profile: ColumnProfile) -> str:
+    """Return the reason why a column is not an input by default; empty if it is one."""
+    if _are_row_numbers(column, profile):
+        return (
+            f"whole numbers that count the rows{_show_range(profile, before=', ')}, which a model can only "
+            f"memorize. Use '--number {column}' if they are quantities."
+        )
+    flags = ""
+    if _are_whole(profile) and classify_numbers(column, _count(profile), is_target=False) == "identifier":
+        flags = f"'--number {column}' or '--category {column}' to use it"
+    elif _is_token_column(profile) and _classify_texts(column, profile, is_target=False) == "identifier":
+        flags = f"'--text {column}' or '--category {column}' to use it"
+    if not flags:
+        return ""
+    distinct = "nearly all values are distinct"
+    if profile.num_distinct is not None:
+        distinct = f"{profile.num_distinct} distinct values in {count(profile.num_present, 'row')}"
+    return f"identifiers by their name, {distinct}, which a model can only memorize. Use {flags}."
+
+
+def _are_row_numbers(column: str, profile: ColumnProfile) -> bool:
+    if not _are_whole(profile) or not profile.is_unique:
+        return False
+    return classify_numbers(column, _count(profile), is_target=False) == "index"
+
+
+def _are_whole(profile: ColumnProfile) -> bool:
+    """Return whether a column holds whole numbers, none of which is kept as text."""
+    text = profile.text
+    is_kept = text is not None and (text.num_leading_zeros or text.num_beyond_int64)
+    return profile.reads_as in ("int", "float") and profile.is_whole and not profile.num_nan and not is_kept
+
+
+def _is_token_column(profile: ColumnProfile) -> bool:
+    """Return whether a column holds texts that are neither names of files nor mostly numbers."""
+    text = profile.text
+    if text is None or text.num_image_names or (text.num_tried and profile.reads_as == "text"):
+        return False
+    return profile.reads_as == "text" or bool(text.num_leading_zeros or text.num_beyond_int64)
+
+
+def _count(profile: ColumnProfile) -> ValueCounts:
+    words = 1.0 if profile.text is None else max(1.0, profile.text.mean_words)
+    return ValueCounts(profile.num_present, profile.num_distinct, profile.low, profile.high, words)
+
+
+def _classify_texts(column: str, profile: ColumnProfile, *, is_target: bool) -> StringKind:
+    return classify_strings(column, _count(profile), is_target=is_target)
 
 
 def _infer_empty(profile: ColumnProfile, is_whole: bool) -> InferredType:
@@ -100,7 +149,7 @@ def _infer_empty(profile: ColumnProfile, is_whole: bool) -> InferredType:
     return InferredType("text", f"no value in the first {profile.num_rows} rows, text is assumed")
 
 
-def _decide(profile: ColumnProfile, is_target: bool) -> tuple[TypeName | None, str]:
+def _decide(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName | None, str]:
     if profile.reads_as in _PLAIN:
         type_name, reason = _PLAIN[profile.reads_as]
         if profile.reads_as == "time":
@@ -109,9 +158,9 @@ def _decide(profile: ColumnProfile, is_target: bool) -> tuple[TypeName | None, s
     if profile.reads_as in ("list", "array"):
         return _decide_items(profile)
     if profile.reads_as in ("int", "float"):
-        return _decide_number(profile, is_target)
+        return _decide_number(column, profile, is_target)
     if profile.reads_as == "text":
-        return _decide_text(profile, is_target)
+        return _decide_text(column, profile, is_target)
     if profile.formats and "unknown" not in profile.formats:
         return "image", f"byte strings that are {_list_formats(profile)}"
     return "bytes", "byte strings"
@@ -131,18 +180,21 @@ def _describe_times(type_text: str) -> str:
     return "points in time, stored as microseconds since 1970-01-01 UTC"
 
 
-def _decide_number(profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
+def _decide_number(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
     text = profile.text
-    if text is not None and text.num_leading_zeros:
-        zeros = f"digits, {text.num_leading_zeros} of {profile.num_present} with leading zeros"
-        return ("category" if _is_domain(profile) else "text"), f"{zeros}: codes, not numbers"
-    if text is not None and text.num_beyond_int64:
-        return ("category" if _is_domain(profile) else "text"), "whole numbers outside the range of int64"
-    if is_target and profile.is_whole and not profile.num_nan and _are_classes(profile):
-        return (
-            "category",
-            f"target of {count(profile.num_distinct or 0, 'whole number')}, {_show_range(profile)}",
-        )
+    if text is not None and (text.num_leading_zeros or text.num_beyond_int64):
+        found = _classify_texts(column, profile, is_target=is_target)
+        reason = "whole numbers outside the range of int64"
+        if text.num_leading_zeros:
+            zeros = f"digits, {text.num_leading_zeros} of {profile.num_present} with leading zeros"
+            reason = f"{zeros}: codes, not numbers"
+        return ("category" if found == "category" else "text"), reason
+    kind = classify_numbers(column, _count(profile), is_target=is_target) if _are_whole(profile) else ""
+    numbers = f"{count(profile.num_distinct or 0, 'whole number')}, {_show_range(profile)}"
+    if kind == "classes":
+        return "category", f"target of {numbers}"
+    if kind == "codes":
+        return "category", f"{numbers}: codes by their name, not quantities"
     if profile.reads_as == "int":
         return "number", f"whole numbers{_show_range(profile, before=', ')}"
     is_double = (
@@ -154,7 +206,7 @@ def _decide_number(profile: ColumnProfile, is_target: bool) -> tuple[TypeName, s
     )
 
 
-def _decide_text(profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
+def _decide_text(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
     text = profile.text
     if text is not None and text.num_image_names == profile.num_present and text.num_files:
         return "image", f"names of files of type {_list_formats(profile)}"
@@ -165,7 +217,7 @@ def _decide_text(profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str
     )
     if profile.is_coded:
         return "category", f"{different}, dictionary-encoded in the source"
-    if _is_domain(profile) or (is_target and profile.num_distinct is not None and _repeat(profile)):
+    if _classify_texts(column, profile, is_target=is_target) == "category":
         return "category", different
     words = "" if text is None or text.mean_words < 2 else f", {text.mean_words:.0f} words on average"
     return "text", f"{different}{words}"
@@ -188,29 +240,6 @@ def _decide_items(profile: ColumnProfile) -> tuple[TypeName | None, str]:
     change = _LIST_CHANGES.get(items.dtype, "") or _describe_list_times(profile.type_text)
     kind = "lists" if items.step == () else "lists of lists"
     return "sequence", f"{where}{kind} of {_show_lengths(items)} {items.dtype}{change}"
-
-
-def _is_domain(profile: ColumnProfile) -> bool:
-    """Return whether texts repeat like the values of a category."""
-    distinct = profile.num_distinct
-    if distinct is None or distinct > MAX_CATEGORIES:
-        return False
-    words = 0.0 if profile.text is None else profile.text.mean_words
-    if distinct <= MAX_SMALL_DOMAIN:
-        return _repeat(profile) or (distinct == 1 and profile.num_present > 1)
-    return words <= MAX_CATEGORY_WORDS and profile.num_present >= MIN_ROWS_PER_VALUE * distinct
-
-
-def _repeat(profile: ColumnProfile) -> bool:
-    return profile.num_distinct is not None and 2 * profile.num_distinct <= profile.num_present
-
-
-def _are_classes(profile: ColumnProfile) -> bool:
-    """Return whether whole numbers look like classes: few, close together, and repeated."""
-    distinct, low, high = profile.num_distinct, profile.low, profile.high
-    if distinct is None or low is None or high is None or distinct > MAX_CLASSES:
-        return False
-    return distinct <= 2 or (low >= -1 and high - low < 2 * distinct and 2 * distinct <= profile.num_present)
 
 
 def _show_range(profile: ColumnProfile, before: str = "") -> str:

@@ -14,6 +14,7 @@ from typing import Any, Final
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.plan.inference import (
+    ID_BY_NAME,
     check_shape,
     choose_encoding,
     find_attributes,
@@ -271,11 +272,15 @@ class _Planner:
                 raise _refuse_column(column, role, profile, inferred.reason)
             self.dropped[column] = inferred.reason
             return
+        becomes_id = inferred.is_id and "role" not in given.attributes and not self._has_id
+        if inferred.left_out and by_user is None and given.type_name is None and not becomes_id:
+            self.dropped[column] = inferred.left_out
+            return
         attributes = self._fill(column, type_name, given, profile)
         if type_name != "number" and attributes.get("dtype") != "int64" and profile.markers:
             profile = profile.with_markers()
             attributes = self._fill(column, type_name, given, profile)
-        if inferred.is_id and "role" not in given.attributes and not self._has_id and given.type_name is None:
+        if becomes_id and given.type_name is None:
             self._has_id = True
             attributes["role"] = "id"
         form = given.form or find_representation(type_name, attributes, profile)
@@ -285,6 +290,8 @@ class _Planner:
         else:
             planned = self._make_field(type_name, attributes)
         warnings = list_warnings(column, profile, planned, form, is_declared=given.type_name is not None)
+        if becomes_id and given.type_name is None and inferred.reason == ID_BY_NAME:
+            warnings = (f"it becomes the id: {inferred.left_out}", *warnings)
         is_cautious = planned.optional and planned.default is None and not profile.num_missing
         self.plans.append(
             ColumnPlan(

@@ -17,6 +17,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Number, Text
+from penstock.schema.value_kind import MAX_FEW_CLASSES
 
 MAX_FEW_NUMBERS: Final = 20
 MIN_ROWS_PER_NUMBER: Final = 100
@@ -70,7 +71,7 @@ def list_warnings(
         *_warn_use(column, profile, field),
         *_warn_markers(column, profile),
         *_warn_date(profile, field, form),
-        *_warn_number(column, profile, field),
+        *_warn_number(column, profile, field, is_declared=is_declared),
         *_warn_text(column, profile, field),
         *_warn_items(column, profile, field),
         *(() if is_declared else _warn_bytes(column, profile, field)),
@@ -164,7 +165,7 @@ def _are_plain_dates(profile: ColumnProfile) -> bool:
     )
 
 
-def _warn_number(column: str, profile: ColumnProfile, field: Field) -> Iterator[str]:
+def _warn_number(column: str, profile: ColumnProfile, field: Field, *, is_declared: bool) -> Iterator[str]:
     if profile.text is not None:
         yield from _warn_digits(column, profile.text, field)
     if profile.reads_as not in ("int", "float"):
@@ -181,10 +182,15 @@ def _warn_number(column: str, profile: ColumnProfile, field: Field) -> Iterator[
         )
     if isinstance(field, Number):
         yield from _warn_amount(column, profile, field)
+    elif isinstance(field, Category) and field.role == "input" and not is_declared and profile.is_whole:
+        yield (
+            f"{profile.num_distinct} distinct whole numbers are read as codes because of the name of the "
+            f"column. Use '--number {column}' if they are quantities."
+        )
     elif (
         isinstance(field, Category)
         and field.role == "target"
-        and (profile.num_distinct or 0) > MAX_FEW_NUMBERS
+        and (profile.num_distinct or 0) > MAX_FEW_CLASSES
     ):
         yield (
             f"read as {profile.num_distinct} classes. "

@@ -5,7 +5,7 @@ In: a survey. Out: one field per feature and feature list, with a note on the re
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import MAX_TENSOR_BYTES, Field, SequenceDtype
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
+from penstock.schema.value_kind import ValueCounts, classify_numbers, classify_strings
 
 
 def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
@@ -35,15 +36,9 @@ def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
     return {**entries, **survey.lists}
 
 
-MIN_RECORDS_PER_VALUE: Final = 10
-"""Values that repeat this often on average are a category; fewer repetitions may be chance."""
-
-MAX_INT_CATEGORIES: Final = 64
-"""Ints repeat for many reasons (counts, years, sizes), so a category of ints must have fewer values than one
-of strings, which may have as many as the core keeps (256)."""
-
-MAX_INT_SPAN_PER_VALUE: Final = 2
-"""Codes of categories are close together, such as {0, 1, 2}; sizes and amounts, {224, 480, 1080}, are not."""
+NOT_AN_INPUT: Final = "not an input, unless its type is declared, as with '--number' or '--category'"
+ARE_QUANTITIES: Final = "read as quantities; declare '--category' if they are classes"
+"""Ends of notes that users should see, as another decision is possible."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +54,15 @@ class Inference:
     notes: Mapping[str, str]
 
 
-def infer_fields(survey: Survey) -> Inference:
-    """Infer a field for every feature and feature list; roles are not inferred, all fields are inputs.
+def infer_fields(survey: Survey, targets: Collection[str] = ()) -> Inference:
+    """Infer a field for every feature and feature list, by the rules that apply to columns of raw data.
 
-    Records that are not Examples have no fields.
+    Fields are inputs, except those whose names and values identify records: these have the role "id". Records
+    that are not Examples have no fields.
+
+    Args:
+        survey: The counts.
+        targets: Names of the fields to predict, in which whole numbers may be classes.
     """
     fields: dict[str, Field] = {}
     notes: dict[str, str] = {}
@@ -71,7 +71,7 @@ def infer_fields(survey: Survey) -> Inference:
         if isinstance(entry, ListSurvey):
             field, notes[name] = _infer_list(entry)
         else:
-            field, notes[name] = _infer_feature(entry)
+            field, notes[name] = _infer_feature(entry, is_target=name in targets)
         if field is not None:
             key = None if name == entry.key else entry.key
             field = replace(field, optional=entry.missing > 0 or survey.is_sample, key=key)
@@ -79,7 +79,7 @@ def infer_fields(survey: Survey) -> Inference:
     return Inference(fields, notes)
 
 
-def _infer_feature(entry: FieldSurvey) -> tuple[Field | None, str]:
+def _infer_feature(entry: FieldSurvey, *, is_target: bool) -> tuple[Field | None, str]:
     found = entry.kind
     if found is None or found == "mixed":
         return None, _explain_no_kind(entry, "record")
@@ -92,8 +92,8 @@ def _infer_feature(entry: FieldSurvey) -> tuple[Field | None, str]:
     if found == "float":
         return Number("float32"), "one float per record"
     if found == "int64":
-        return _infer_int(entry)
-    return _infer_bytes(entry)
+        return _infer_int(entry, is_target)
+    return _infer_bytes(entry, is_target)
 
 
 def _infer_array(entry: FieldSurvey) -> tuple[Field, str]:
@@ -106,25 +106,25 @@ def _infer_array(entry: FieldSurvey) -> tuple[Field, str]:
     return Tensor((entry.max_len,), dtype, "list"), note
 
 
-def _infer_int(entry: FieldSurvey) -> tuple[Field, str]:
+def _infer_int(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
+    note = f"{count(entry.num_distinct, 'distinct value')} in {count(entry.records, 'record')}"
     values = entry.int_values
-    if not values:
-        return Number("int64"), "one int per record, with too many distinct values for a category"
-    note = f"{count(len(values), 'distinct value')} in {count(entry.records, 'record')}"
-    span = values[-1] - values[0] + 1
-    is_category = (
-        # A constant is not evidence of a category; negative numbers are amounts or differences, not codes.
-        2 <= len(values) <= MAX_INT_CATEGORIES
-        and values[0] >= 0
-        and span <= MAX_INT_SPAN_PER_VALUE * len(values)
-        and entry.records >= MIN_RECORDS_PER_VALUE * len(values)
-    )
-    if is_category:
-        return Category("int64", values), note
+    if values is None:
+        note = f"about {note}" if entry.num_distinct else "one int per record"
+    low, high = (values[0], values[-1]) if values else (entry.int_min, entry.int_max)
+    counts = ValueCounts(entry.records, entry.num_distinct or None, low, high)
+    kind = classify_numbers(entry.key, counts, is_target=is_target)
+    if kind in ("classes", "codes"):
+        return Category("int64", values or None), note if is_target else f"{note}: codes by their name"
+    if kind in ("index", "identifier"):
+        reason = "that count the records" if kind == "index" else "that identify records"
+        return Number("int64", role="id"), f"{note}, {reason}: {NOT_AN_INPUT}"
+    if is_target and entry.num_distinct > 2:
+        note = f"{note}: {ARE_QUANTITIES}"
     return Number("int64"), note
 
 
-def _infer_bytes(entry: FieldSurvey) -> tuple[Field, str]:
+def _infer_bytes(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
     num_images = sum(entry.formats.values())
     # The magic number of BMP is two letters, which a text may begin with; no image consists of text.
     if num_images and num_images == entry.num_bytes_values and not entry.is_text:
@@ -139,12 +139,16 @@ def _infer_bytes(entry: FieldSurvey) -> tuple[Field, str]:
         if num_images:
             note += f", {num_images} begin like an image"
         return Bytes(), note
+    note = f"{count(entry.num_distinct, 'distinct value')} in {count(entry.records, 'record')}"
     if entry.strings is None:
-        return Text(), "every value is UTF-8, with too many distinct values for a category"
-    note = f"{count(len(entry.strings), 'distinct value')} in {count(entry.records, 'record')}"
-    if entry.records >= MIN_RECORDS_PER_VALUE * len(entry.strings):
-        values = tuple(value.decode() for value in entry.strings)
+        note = f"about {note}"
+    counts = ValueCounts(entry.records, entry.num_distinct or None, mean_words=max(1.0, entry.mean_words))
+    kind = classify_strings(entry.key, counts, is_target=is_target)
+    if kind == "category":
+        values = None if entry.strings is None else tuple(value.decode() for value in entry.strings)
         return Category("string", values), note
+    if kind == "identifier":
+        return Text(role="id"), f"{note}, that identify records: {NOT_AN_INPUT}"
     return Text(), f"every value is UTF-8; {note}"
 
 

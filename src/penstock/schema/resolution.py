@@ -14,7 +14,13 @@ from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.wording import count, list_counts, show, unknown_name
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field, list_kind
-from penstock.schema.inference import Inference, infer_fields, name_entries
+from penstock.schema.inference import (
+    ARE_QUANTITIES,
+    NOT_AN_INPUT,
+    Inference,
+    infer_fields,
+    name_entries,
+)
 from penstock.schema.scalar import Category, Image
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
@@ -173,6 +179,14 @@ class Resolution(NamedTuple):
     schema: Schema
     notes: Mapping[str, str]
 
+    def list_warnings(self) -> Iterator[str]:
+        """Yield the notes that users should see: fields that are not read, decisions that may be wrong."""
+        for name, note in self.notes.items():
+            if name not in self.schema:
+                yield f"field {name!r} is not read: {note}"
+            elif note.endswith((NOT_AN_INPUT, ARE_QUANTITIES)) and self.schema[name].role != "input":
+                yield f"field {name!r}: {note}"
+
 
 def resolve_schema(
     survey: Survey,
@@ -201,7 +215,8 @@ def resolve_schema(
     if survey.payload == "empty":
         notes = dict.fromkeys(declared, "declared; there is no record to compare with")
         return Resolution(declared.with_roles(target, weight, id), notes)
-    inference = infer_fields(survey)
+    targets = [name for name, field in declared.items() if field.role == "target"]
+    inference = infer_fields(survey, targets if target is None else _list_names(target))
     fitted = _fit_declared(survey, inference, declared, frozenset(fields or ()))
     joined, notes = _join(inference if schema is None else Inference({}, {}), fitted)
     for name in _list_names(target, weight, id):

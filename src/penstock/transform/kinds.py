@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.json_form import JsonValue
@@ -27,6 +27,10 @@ from penstock.transform.text import Tokenize
 
 IDENTIFIES: Final = "it identifies records"
 """Reason why an id is not an input."""
+
+MAX_VOCABULARY: Final = 10_000
+"""Default number of values of a category of inputs that have a code of their own, the most frequent ones, if
+the field does not list its values. Rarer ones share the code of unknown values."""
 
 KINDS: Final[Mapping[str, type[Transform]]] = {
     cls.kind: cls for cls in (Scale, Encode, Tokenize, Image, Pad, Keep)
@@ -72,9 +76,9 @@ def _choose_nothing(_: Field) -> None:
     return None
 
 
-INPUTS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
+INPUTS: Final[Mapping[type[Field], Callable[[Any], Transform | None]]] = {
     Number: lambda _: Scale(),
-    Category: lambda _: Encode(),
+    Category: lambda field: Encode() if field.values is not None else Encode(max_values=MAX_VOCABULARY),
     Text: lambda _: Tokenize(),
     Tensor: lambda field: Keep(missing=0) if field.optional else Keep(),
     Sequence: _choose_sequence,

@@ -186,7 +186,7 @@ def test_column_called_id_is_the_id_unless_another_is_declared():
 
 def test_rows_that_were_not_read_may_lack_values_except_of_the_target():
     rows = 120_000
-    columns = {"a": np.arange(rows), "y": np.arange(rows) % 2, "s": pa.array(["x"] * rows)}
+    columns = {"a": np.arange(rows) // 2, "y": np.arange(rows) % 2, "s": pa.array(["x"] * rows)}
     plan = plan_for(columns, target="y")
     assert plan.schema["a"] == Number("int64", optional=True)
     assert plan.schema["y"] == Category("int64", role="target")
@@ -400,3 +400,48 @@ def test_fault_in_yaml_is_named_with_its_line(text, facts):
 def test_sequences_of_steps_are_planned_as_feature_lists():
     plan = plan_for({"a": [[[1.5, 2.5]], [[3.5, 4.5], [5.5, 6.5]]]})
     assert plan.schema["a"] == Sequence("float32", (2,), "feature_list")
+
+
+NUMBERED = {
+    "RowNumber": list(range(1, 41)),
+    "CustomerId": [7_000_003 + 7919 * i for i in range(40)],
+    "zip_code": [10_000 + i % 9 for i in range(40)],
+    "session_id": [f"s{i % 33}" for i in range(40)],
+    "amount": [i * i for i in range(40)],
+    "y": [0, 1] * 20,
+}
+
+
+def test_row_numbers_and_identifiers_are_not_inputs():
+    plan = plan_for(NUMBERED, target="y")
+    assert plan.schema.inputs == ("zip_code", "amount")
+    assert (plan.schema.id, plan.schema["CustomerId"].type_name) == ("CustomerId", "number")
+    (warning,) = by_column(plan)["CustomerId"].warnings
+    assert mentions(warning, "id 40 '--number CustomerId' '--category CustomerId'")
+    assert plan.dropped == {
+        "RowNumber": containing(1, 40, "'--number", "RowNumber'"),
+        "session_id": containing(33, 40, "'--text", "session_id'", "'--category", "session_id'"),
+    }
+    assert plan.schema["zip_code"] == Category("int64", tuple(range(10_000, 10_009)))
+    assert any("'--number zip_code'" in warning for warning in by_column(plan)["zip_code"].warnings)
+
+
+def test_row_numbers_and_identifiers_that_are_declared_are_inputs():
+    plan = plan_for(
+        NUMBERED,
+        target="y",
+        types={"RowNumber": "number", "CustomerId": "category", "zip_code": "number", "session_id": "text"},
+    )
+    assert plan.schema.inputs == ("RowNumber", "CustomerId", "zip_code", "session_id", "amount")
+    assert plan.dropped == {}
+
+
+def test_identifier_is_left_out_if_another_column_is_the_id():
+    plan = plan_for({**NUMBERED, "id": list(range(40))}, target="y", id="session_id")
+    assert plan.schema.id == "session_id"
+    assert set(plan.dropped) == {"RowNumber", "CustomerId", "id"}
+
+
+def test_row_number_that_is_renamed_is_kept():
+    plan = plan_for(NUMBERED, target="y", rename={"RowNumber": "day"})
+    assert "day" in plan.schema.inputs

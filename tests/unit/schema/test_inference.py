@@ -28,17 +28,12 @@ MANY = [str(i) for i in range(11)]
 
 FEATURES = [
     # ints
-    (ints([0, 1]), Category("int64", (0, 1)), containing(2, 100)),
-    (ints(TEN), Category("int64", tuple(TEN)), containing(10, 100)),
-    (ints(list(range(11))), Number("int64"), containing(11, 100)),
+    (ints([0, 1]), Number("int64"), containing(2, 100)),
+    (ints(TEN), Number("int64"), containing(10, 100)),
     (ints([7]), Number("int64"), containing(1, 100)),
     (ints([0, 1], records=19), Number("int64", optional=True), containing(2, 19)),
-    (ints([0, 1], records=20), Category("int64", (0, 1), optional=True), containing(2, 20)),
-    (ints([-1, 0, 1]), Number("int64"), containing(3, 100)),
-    (ints([1, 2, 6]), Category("int64", (1, 2, 6)), containing(3, 100)),
-    (ints([1, 2, 7]), Number("int64"), containing(3, 100)),
-    (ints([224, 480]), Number("int64"), containing(2, 100)),
-    (ints(None), Number("int64"), containing("category")),
+    (ints(None), Number("int64"), containing("int")),
+    (ints(None, distinct=90), Number("int64"), containing(90, 100)),
     # floats
     ({"float": 100, **ONE}, Number("float32"), containing("record")),
     # bytes
@@ -49,8 +44,11 @@ FEATURES = [
     (blobs(utf8=99), Bytes(), containing(99, 100)),
     (strings(["a", "b"]), Category("string", ("a", "b")), containing(2, 100)),
     (strings(["ü"]), Category("string", ("ü",)), containing(1, 100)),
-    (strings(MANY), Text(), containing("UTF-8", 11, 100)),
-    (strings(None), Text(), containing("value", "UTF-8", "category")),
+    (strings(MANY), Category("string", tuple(sorted(MANY))), containing(11, 100)),
+    (strings(MANY, mean_words=2.0, records=20), Text(optional=True), containing("UTF-8", 11, 20)),
+    (strings(None, distinct=50), Category("string"), containing(50, 100)),
+    (strings(None, distinct=51), Text(), containing("UTF-8", 51, 100)),
+    (strings(None, distinct=51, mean_words=9.0), Text(), containing("UTF-8", 51, 100)),
     (strings(["BMW"], bmp=100), Category("string", ("BMW",)), containing(1, 100)),
     # several values
     ({"float": 100, "min_len": 4, "max_len": 4}, Tensor((4,), "float32", "list"), containing(4, 100)),
@@ -120,11 +118,33 @@ def test_list_of_counts_is_inferred_by_rule(survey, counts, field, note):
     assert found.notes == {"x": note}
 
 
-@pytest.mark.parametrize(("num_values", "is_category"), [(64, True), (65, False)])
-def test_int_category_of_many_values_is_a_number(survey, num_values, is_category):
-    counts = ints(list(range(num_values)), records=10_000)
-    field = infer_fields(survey({"x": counts}, records=10_000)).fields["x"]
-    assert isinstance(field, Category) == is_category
+@pytest.mark.parametrize(
+    ("name", "counts", "field"),
+    [
+        ("label", ints(TEN), Category("int64", tuple(TEN))),
+        ("label", ints([1, 2, 7]), Number("int64")),
+        ("rings", ints([*range(1, 14)]), Number("int64")),
+        ("digit", ints([*range(13)]), Category("int64", tuple(range(13)))),
+        ("price", ints(None, distinct=90, int_min=0, int_max=900), Number("int64")),
+        ("answer", strings(MANY, mean_words=9.0), Category("string", tuple(sorted(MANY)))),
+    ],
+)
+def test_target_of_counts_is_inferred_by_rule(survey, name, counts, field):
+    assert infer_fields(survey({name: counts}), targets=[name]).fields == {name: field}
+
+
+@pytest.mark.parametrize(
+    ("name", "counts", "field"),
+    [
+        ("row_id", ints(None, distinct=100, int_min=0, int_max=99), Number("int64", role="id")),
+        ("CustomerId", ints(None, distinct=99, int_min=0, int_max=2**40), Number("int64", role="id")),
+        ("zip_code", ints(None, distinct=40, int_min=10_115, int_max=99_998), Category("int64")),
+        ("store_id", ints([4, 7, 9]), Category("int64", (4, 7, 9))),
+        ("uuid", strings(None, distinct=100), Text(role="id")),
+    ],
+)
+def test_codes_and_identifiers_are_recognized_by_name_and_counts(survey, name, counts, field):
+    assert infer_fields(survey({name: counts})).fields == {name: field}
 
 
 @pytest.mark.parametrize(("num_values", "is_category"), [(256, True), (None, False)])

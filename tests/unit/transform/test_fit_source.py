@@ -21,7 +21,8 @@ from record_files import example, write_plain
     [
         (Number(), Scale()),
         (Number("int64"), Scale()),
-        (Category(), Encode()),
+        (Category(), Encode(max_values=10_000)),
+        (Category(values=("a", "b")), Encode()),
         (Text(), Tokenize()),
         (Sequence("int64"), Pad()),
         (Sequence("float32"), Pad()),

@@ -103,7 +103,14 @@ def test_id_alone_decides_the_split_whatever_else_changes(tmp_path):
 def test_group_never_crosses_splits(tmp_path, num_rows, is_written):
     given = {**table(num_rows), "user": [f"user {row % 50}" for row in range(num_rows)]}
     drop = () if is_written else ("user",)
-    dataset = ps.convert(given, tmp_path / "out", group="user", drop=drop, split="train=0.5,test=0.5")
+    dataset = ps.convert(
+        given,
+        tmp_path / "out",
+        group="user",
+        drop=drop,
+        split="train=0.5,test=0.5",
+        fields={"row": ps.fields.Number("int64")},  # row numbers are left out otherwise
+    )
     users = {name: {given["user"][row] for row in take(dataset, name)} for name in dataset.splits}
     assert users["train"]
     assert users["test"]
