@@ -319,8 +319,8 @@ def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> N
     header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
     print_table(header, rows, right=header[1:])
     for target, choice in run.choices.items():
-        if text := choice.describe():
-            print(f"{escape(target)}: {text}")
+        for line in choice.describe():
+            print(f"{escape(target)}: {line}")
     name = escape(shlex.quote(str(run.folder)))
     own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
     split = _find_unseen(run)

@@ -16,6 +16,7 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
 from penstock.model.signature import can_feed, describe_shape, find_inputs, fits, name_outputs
 from penstock.model.task import Task
+from penstock.model.temperature import apply_temperature, compute_sigmoid, compute_softmax
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
 
@@ -31,6 +32,7 @@ class Predictor:
         pipeline: Pipeline that defines the inputs.
         tasks: Task of each target.
         logits: Whether the model returns logits, by target.
+        temperatures: Temperature of the probabilities, by target; 1 if there is none.
 
     Example:
         ```python
@@ -40,12 +42,18 @@ class Predictor:
     """
 
     def __init__(
-        self, model: keras.Model, pipeline: Pipeline, tasks: Mapping[str, Task], logits: Mapping[str, bool]
+        self,
+        model: keras.Model,
+        pipeline: Pipeline,
+        tasks: Mapping[str, Task],
+        logits: Mapping[str, bool],
+        temperatures: Mapping[str, float] | None = None,
     ) -> None:
         self.model = model
         self.pipeline = pipeline
         self.tasks = dict(tasks)
         self.logits = {name: bool(logits.get(name, False)) for name in tasks}
+        self.temperatures = {name: (temperatures or {}).get(name, 1.0) for name in tasks}
         self._inputs = pipeline.inputs
         self._most_rows = 0
         taken = find_inputs(model)
@@ -79,7 +87,9 @@ class Predictor:
         outputs = self.model.predict_on_batch(arrays if self._only is None else arrays[self._only])
         named = name_outputs(self.model, self.tasks, outputs)
         return {
-            name: _convert_output(task, np.asarray(named[name])[:num_rows], self.logits[name])
+            name: _convert_output(
+                task, np.asarray(named[name])[:num_rows], self.logits[name], self.temperatures[name]
+            )
             for name, task in self.tasks.items()
         }
 
@@ -126,15 +136,18 @@ def _shape(task: Task) -> tuple[int, ...]:
     return (len(task.labels),) if task.kind in ("multiclass", "multilabel") else task.shape
 
 
-def _convert_output(task: Task, values: NDArray[Any], is_logits: bool) -> NDArray[np.float32]:
+def _convert_output(
+    task: Task, values: NDArray[Any], is_logits: bool, temperature: float
+) -> NDArray[np.float32]:
     """Return the outputs of a model as probabilities, or as numbers in the units of the stored field."""
     # In double precision, so that logits far from 0 and large units keep their precision.
     numbers = values.astype(np.float64).reshape(len(values), *_shape(task))
     if task.kind == "regression":
         numbers = task.undo(numbers)
-    elif is_logits and task.kind == "multiclass":
-        numbers = np.exp(numbers - numbers.max(axis=-1, keepdims=True))
-        numbers /= numbers.sum(axis=-1, keepdims=True)
-    elif is_logits:
-        numbers = np.exp(-np.logaddexp(0.0, -numbers))
+    elif not is_logits:
+        numbers = apply_temperature(task.kind, numbers, temperature)
+    elif task.kind == "multiclass":
+        numbers = compute_softmax(numbers / temperature)
+    else:
+        numbers = compute_sigmoid(numbers / temperature)
     return numbers.astype(np.float32)

@@ -8,10 +8,12 @@ number of threads.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from penstock.model.temperature import NUM_BINS
 
 Counts: TypeAlias = NDArray[np.float64]
 """How often each record counts: (scores, records)."""
@@ -103,10 +105,6 @@ class Ranking:
 def auc(truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
     """Return the area under the ROC curve, every record counting once; NaN where it is undefined."""
     return float(Ranking(truth, scores).areas(count_once(len(truth)))[0][0])
-
-
-NUM_BINS: Final = 15
-"""Number of bins of equal width; 15 is the usual choice."""
 
 
 class Calibration:

@@ -83,8 +83,9 @@ class Run:
         return find_data(self.folder, self.settings)
 
     def predictor(self) -> Predictor:
-        """Return a predictor for batches of the model's inputs."""
-        return Predictor(self.model, self.pipeline, self.tasks, self.logits)
+        """Return a predictor for batches of the model's inputs; its probabilities are calibrated."""
+        temperatures = {name: choice.temperature for name, choice in self.choices.items()}
+        return Predictor(self.model, self.pipeline, self.tasks, self.logits, temperatures)
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = [] if isinstance(self.settings.get("model"), Mapping) else ["model=…"]

@@ -5,7 +5,7 @@ In: an open data set, a fitted pipeline, optionally a model, options, a folder. 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -186,7 +186,8 @@ class Training:
             checkpoints.finish("failed", save_weights(self.folder, model, self.pipeline))
             raise
         # Before the run is marked as finished: a run that is killed here repeats the choices.
-        choices = loaders.choose(predict)
+        kept = list(predict.tasks) if is_compiled_by_owner(model) else settings["facts"]["class_weights"]
+        choices = loaders.choose(predict, kept)
         settings = _add_choices(settings, choices)
         write_run_config(self.folder, settings)
         checkpoints.finish("finished", save_weights(self.folder, model, self.pipeline))
@@ -400,12 +401,18 @@ class _Loaders(NamedTuple):
             for batch in batches:
                 yield batch[1]
 
-    def choose(self, predict: Predictor) -> dict[str, ValidationChoice]:
-        """Return what is chosen on the validation records, by target; nothing without validation."""
+    def choose(self, predict: Predictor, keep: Collection[str]) -> dict[str, ValidationChoice]:
+        """Return what is chosen on the validation records, by target; nothing without validation.
+
+        Args:
+            predict: Predictions of the model, without a temperature.
+            keep: Targets that get no temperature: class weights shift their probabilities on purpose, or the
+                user has compiled the model.
+        """
         if self.validation is None:
             return {}
         with self.validation.read(0) as batches:
-            return choose_on_validation(predict, predict.tasks, batches)
+            return choose_on_validation(predict, predict.tasks, batches, keep)
 
 
 def _add_choices(settings: Mapping[str, Any], choices: Mapping[str, ValidationChoice]) -> dict[str, Any]:

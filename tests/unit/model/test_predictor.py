@@ -72,6 +72,34 @@ def test_probabilities_are_taken_as_they_are(table):
     np.testing.assert_allclose(found["tags"], wanted, rtol=1e-6)
 
 
+@pytest.mark.parametrize("are_logits", [False, True])
+@pytest.mark.parametrize(("target", "factors"), [("adopted", [2.0]), ("tags", [0.1, 2.0, -1.0])])
+def test_temperature_divides_the_logits(table, target, factors, are_logits):
+    pipeline = fit(table, ("left",), (target,))
+    head = scaled(factors)
+    usual = make_predictor(
+        pipeline,
+        head if are_logits else lambda before: layers.Activation("sigmoid")(head(before)),
+        logits=(target,) if are_logits else (),
+    )
+    cooled = Predictor(usual.model, pipeline, usual.tasks, usual.logits, {target: 2.5, "other": 0.0})
+    wanted = 1 / (1 + np.exp(-LEFT[:, None] * np.array(factors) / 2.5))
+    found = cooled({"left": LEFT})[target]
+    np.testing.assert_allclose(found, wanted.reshape(found.shape), rtol=1e-5)
+    assert not np.array_equal(found, usual({"left": LEFT})[target])
+
+
+@pytest.mark.parametrize("are_logits", [False, True])
+def test_temperature_of_classes_keeps_their_sum(table, are_logits):
+    pipeline = fit(table, ("left",), ("kind",))
+    head = scaled([1.0, 3.0, -2.0])
+    outputs = head if are_logits else lambda before: layers.Softmax()(head(before))
+    usual = make_predictor(pipeline, outputs, logits=("kind",) if are_logits else ())
+    found = Predictor(usual.model, pipeline, usual.tasks, usual.logits, {"kind": 0.5})({"left": LEFT})["kind"]
+    powers = np.exp(LEFT[:, None].astype(np.float64) * [2.0, 6.0, -4.0])
+    np.testing.assert_allclose(found, powers / powers.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-12)
+
+
 def test_numbers_come_in_the_units_of_the_stored_field(table):
     pipeline = fit(table, ("left",), (), price=Scale("minmax"))
     found = make_predictor(pipeline, scaled([1.0]))({"left": LEFT})["price"]

@@ -7,8 +7,15 @@ import pytest
 
 from penstock.errors import SchemaError
 from penstock.model.task import Task
+from penstock.model.temperature import compute_sigmoid, compute_softmax
+from penstock.score.scores import score
 from penstock.training.run_files import read_choices
-from penstock.training.validation_choice import ValidationChoice, choose_on_validation, find_threshold
+from penstock.training.validation_choice import (
+    ValidationChoice,
+    choose_on_validation,
+    find_threshold,
+    fit_temperature,
+)
 from raising import mentions, raises_with
 
 SOLD = Task("sold", "binary", ("no", "yes"))
@@ -66,7 +73,7 @@ def predict(inputs):
 
 def test_choices_cover_targets_with_classes_and_all_batches():
     tasks = {task.name: task for task in (SOLD, KIND, PRICE)}
-    found = choose_on_validation(predict, tasks, make_batches(20, 30, 7))
+    found = choose_on_validation(predict, tasks, make_batches(20, 30, 7), keep=tasks)
     assert list(found) == ["sold", "kind"]
     assert found["sold"].records == found["kind"].records == 57
     assert 0.25 < found["sold"].threshold < 0.35
@@ -89,13 +96,23 @@ def test_predictions_that_are_not_finite_choose_nothing():
 
 def test_choices_survive_run_yaml():
     choice = ValidationChoice(
-        records=8, balanced_accuracy=0.5, threshold=0.25, threshold_balanced_accuracy=0.75
+        records=8,
+        temperature=1.25,
+        log_loss=1.5,
+        raw_log_loss=1.75,
+        ece=0.01,
+        raw_ece=0.02,
+        balanced_accuracy=0.5,
+        threshold=0.25,
+        threshold_balanced_accuracy=0.75,
     )
     facts = {"choices": {"sold": choice.to_json(), "kind": ValidationChoice(records=3).to_json()}}
     assert read_choices(facts, "run.yaml") == {"sold": choice, "kind": ValidationChoice(records=3)}
     assert read_choices({"logits": {}}, "run.yaml") == read_choices(None, "run.yaml") == {}
-    assert mentions(choice.describe(), "0.5000 0.7500 0.25")
-    assert ValidationChoice().describe() == ""
+    calibration, balance = choice.describe()
+    assert mentions(calibration, "0.0100 1.25 0.0200")
+    assert mentions(balance, "0.5000 0.7500 0.25")
+    assert ValidationChoice().describe() == []
 
 
 @pytest.mark.parametrize(
@@ -104,6 +121,9 @@ def test_choices_survive_run_yaml():
         (3, "facts.choices.y 3"),
         ({"threshold": "a"}, "facts.choices.y.threshold 'a'"),
         ({"threshold": 1.5}, "facts.choices.y.threshold 0 1 1.5"),
+        ({"temperature": 0.1}, "facts.choices.y.temperature 0.5 5.0 0.1"),
+        ({"temperature": None}, "facts.choices.y.temperature number"),
+        ({"ece": 1.5}, "facts.choices.y.ece 0 1 1.5"),
         ({"records": -1}, "facts.choices.y.records 0 -1"),
         ({"other": 1}, "facts.choices.y other"),
     ],
@@ -112,3 +132,61 @@ def test_choices_that_no_run_writes_are_refused(choice, message):
     with raises_with(SchemaError, "run.yaml") as caught:
         read_choices({"choices": {"y": choice}}, "run.yaml")
     assert mentions(caught.value, message)
+
+
+def draw_truths(kind, logits, draws):
+    if kind == "multiclass":
+        chances = compute_softmax(logits)
+        return np.array([draws.choice(len(each), p=each) for each in chances])
+    return (draws.random(logits.shape) < compute_sigmoid(logits)).astype(np.int64)
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape"), [("binary", (4000,)), ("multilabel", (4000, 3)), ("multiclass", (4000, 5))]
+)
+@pytest.mark.parametrize("certainty", [0.7, 1.0, 2.5])
+def test_temperature_undoes_false_certainty(kind, shape, certainty):
+    draws = np.random.default_rng(11)
+    logits = draws.normal(size=shape) * 2
+    truth = draw_truths(kind, logits, draws)
+    squash = compute_softmax if kind == "multiclass" else compute_sigmoid
+    predicted = squash(logits * certainty)
+    task = Task("y", kind, tuple("abcde"[: shape[-1]]) if kind != "binary" else ("a", "b"))
+    batches = [({"x": predicted}, {"y": truth})]
+    choice = choose_on_validation(lambda inputs: {"y": inputs["x"]}, {"y": task}, batches)["y"]
+    assert choice.temperature == pytest.approx(certainty, rel=0.06)
+    assert choice.log_loss <= choice.raw_log_loss
+    assert choice.ece < 0.03
+    if certainty == 1:
+        assert (choice.temperature, choice.ece, choice.log_loss) == (1.0, choice.raw_ece, choice.raw_log_loss)
+    else:
+        assert choice.ece < choice.raw_ece
+    kept = choose_on_validation(lambda inputs: {"y": inputs["x"]}, {"y": task}, batches, keep=["y"])["y"]
+    assert (kept.temperature, kept.ece) == (1.0, choice.raw_ece)
+
+
+def test_scores_on_validation_are_those_of_an_evaluation():
+    draws = np.random.default_rng(2)
+    for kind, shape in [("binary", (500,)), ("multilabel", (500, 3)), ("multiclass", (500, 4))]:
+        logits = draws.normal(size=shape)
+        truth = draw_truths(kind, logits, draws)
+        predicted = (compute_softmax if kind == "multiclass" else compute_sigmoid)(logits)
+        task = Task("y", kind, tuple(range(shape[-1])) if kind != "binary" else (0, 1))
+        batches = [({"x": predicted}, {"y": truth})]
+        choice = choose_on_validation(lambda inputs: {"y": inputs["x"]}, {"y": task}, batches, ["y"])["y"]
+        scores = score(task, truth, predicted)
+        assert choice.ece == pytest.approx(scores["ece"])
+        assert choice.log_loss == pytest.approx(scores["log_loss"])
+        if kind != "multilabel":
+            assert choice.balanced_accuracy == pytest.approx(scores["balanced_accuracy"])
+
+
+def test_few_records_without_a_mistake_do_not_make_a_model_certain():
+    truth = np.array([0, 1] * 200)
+    assert fit_temperature("binary", truth, np.where(truth > 0, 0.8, 0.2)) == 0.5
+    assert fit_temperature("binary", truth[:4], np.where(truth[:4] > 0, 0.8, 0.2)) == 1.0
+
+
+def test_temperature_of_certain_predictions_is_finite():
+    truth = np.array([0, 1, 1, 0] * 50)
+    assert fit_temperature("binary", truth, np.tile([0.0, 1.0, 0.0, 1.0], 50)) == 5.0
