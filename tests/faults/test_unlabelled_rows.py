@@ -73,9 +73,7 @@ def test_x07_train_leaves_out_rows_without_a_target_and_counts_them(data, traine
 
 def test_x07_model_sees_exactly_the_labelled_rows_in_every_epoch(data, tmp_path):
     loader = (
-        prepare_training(TrainJob(data=data, choices=OPTIONS), tmp_path, SilentWatcher())
-        ._make_loaders()
-        .train
+        prepare_training(TrainJob(data=data, choices=OPTIONS), tmp_path, SilentWatcher()).make_loaders().train
     )
     assert len(data["train"].paths) == 1
     wanted = np.flatnonzero(data["train"].columns(fields=["label"])["label"].present).tolist()
@@ -147,7 +145,7 @@ def test_x07_record_with_several_targets_needs_all_of_them(tmp_path):
     price = [None if i % 7 == 0 else float(i) for i in range(NUM_ROWS)]
     data = convert(tmp_path / "set", make_table(price=price), ["label", "price"])
     job = TrainJob(data=data, choices=OPTIONS)
-    loaders = prepare_training(job, tmp_path / "run", SilentWatcher())._make_loaders()
+    loaders = prepare_training(job, tmp_path / "run", SilentWatcher()).make_loaders()
     columns = data["train"].columns(fields=["label", "price"])
     wanted = int((columns["label"].present & columns["price"].present).sum())
     assert sum(len(targets["label"]) for targets in loaders.read_targets()) == wanted
@@ -197,7 +195,7 @@ def test_held_out_records_are_not_fitted_on(tmp_path):
     data = ps.convert({"x": x, "label": label}, tmp_path / "set", target="label", split="train=1.0")
     job = TrainJob(data=data, choices={**OPTIONS, "hold_out": 0.3, "class_weights": "balanced"})
     training = prepare_training(job, tmp_path / "run", SilentWatcher())
-    loaders = training._make_loaders()
+    loaders = training.make_loaders()
     stored = data["train"].loader(part=(0.3, 1.0), batch_size=200)
     ((inputs, _),) = list(stored)
     assert 0 < len(inputs["x"]) < 200

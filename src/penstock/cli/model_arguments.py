@@ -85,6 +85,16 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         metavar="NAME=X",
         help="weight of the loss of each target, separated by commas (default: 1)",
     )
+    group.add_argument(
+        "--target-scale",
+        choices=("auto", "linear", "log"),
+        help="scale of targets of numbers; auto: the better one on validation, if they are skewed",
+    )
+    group.add_argument(
+        "--number-loss",
+        choices=("auto", "squared", "huber"),
+        help="loss of targets of numbers; auto: the better one on validation, if tails are heavy",
+    )
     group.add_argument("--cache", metavar="memory|FOLDER", help="keep decoded data for later epochs")
     group.add_argument(
         "--num-threads", type=int, metavar="N", help="threads that load data (default: one per core)"

@@ -32,6 +32,7 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         class_weights: Weight of the records of each class, by code; None weights all classes alike.
         has_members: Whether outputs have an axis of members of an ensemble. The value of the loss is that of
             their mean prediction, and its gradient is that of the mean of their losses.
+        is_robust: Whether errors of numbers beyond one standard deviation count linearly, as in Huber's loss.
     """
 
     def __init__(
@@ -41,12 +42,14 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         from_logits: bool = False,
         class_weights: tuple[float, ...] | None = None,
         has_members: bool = False,
+        is_robust: bool = False,
     ) -> None:
         super().__init__(name=f"{task.kind}_loss")
         self.task = task
         self.from_logits = from_logits
         self.class_weights = class_weights
         self.has_members = has_members
+        self.is_robust = is_robust
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return the loss of each record."""
@@ -77,7 +80,13 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         expected = ops.reshape(y_true, (-1, task.units))
         predicted = ops.reshape(y_pred, (-1, task.units))
         if task.kind == "regression":
-            return ops.mean(ops.square((predicted - expected) / (task.deviation or 1.0)), axis=-1)
+            errors = (predicted - expected) / (task.deviation or 1.0)
+            squares = ops.square(errors)
+            if self.is_robust:
+                # The tangent of the square at 1: value and slope continue there.
+                sizes = ops.abs(errors)
+                squares = ops.where(sizes <= 1, squares, 2 * sizes - 1)
+            return ops.mean(squares, axis=-1)
         values = ops.mean(ops.binary_crossentropy(expected, predicted, from_logits=self.from_logits), axis=-1)
         if task.kind == "multilabel":
             return values
@@ -164,6 +173,7 @@ class CompilePlan:
         averaging: Momentum of the moving average of the weights; 0 does not average.
         class_weights: One weight per class, by target, for targets that have class weights.
         loss_weights: Weight of the loss of each target; 1 by default.
+        robust: Names of targets of numbers with Huber's loss instead of the squared error.
     """
 
     optimizer: OptimizerName = "adamw"
@@ -175,6 +185,7 @@ class CompilePlan:
     averaging: float = 0.0
     class_weights: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     loss_weights: Mapping[str, float] = field(default_factory=dict)
+    robust: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.optimizer not in get_args(OptimizerName):
@@ -224,7 +235,13 @@ def compile_model(
     for name, task in tasks.items():
         is_logits = bool(found.get(name, False))
         weights = plan.class_weights.get(name)
-        losses[name] = TaskLoss(task, from_logits=is_logits, class_weights=weights, has_members=has_members)
+        losses[name] = TaskLoss(
+            task,
+            from_logits=is_logits,
+            class_weights=weights,
+            has_members=has_members,
+            is_robust=name in plan.robust,
+        )
         metrics[name] = make_metrics(task, from_logits=is_logits)
         if has_members:
             metrics[name] = [MeanMetric(each) for each in metrics[name]]

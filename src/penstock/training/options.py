@@ -16,6 +16,8 @@ Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
 Schedule: TypeAlias = Literal["constant", "cosine"]
 Balance: TypeAlias = Literal["none", "balanced", "auto"]
 Unlabelled: TypeAlias = Literal["drop", "error"]
+TargetScale: TypeAlias = Literal["auto", "linear", "log"]
+NumberLoss: TypeAlias = Literal["auto", "squared", "huber"]
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
@@ -62,6 +64,13 @@ class TrainOptions:
             weights them so that all have the same total weight; "auto" does that where the rarest class has
             less than half of an equal share. Or a dict of weights by target and label.
         loss_weights: Weight of the loss of each target, where there are several; 1 by default.
+        target_scale: Scale on which targets of numbers are learned: "linear", or "log", the logarithm of
+            1 + x, which predictions undo. "auto" tries both for targets of at least 0 that are skewed, and
+            takes the one with the lower error on validation; "linear" without validation, for your own model,
+            and for targets whose transform is given.
+        number_loss: Loss of targets of numbers: the "squared" error, or "huber", which is linear beyond one
+            standard deviation. "auto" tries both for targets with heavy tails; "squared" without validation,
+            and for your own model.
         hold_out: Share of the train split to validate with, if there is no validation split. 0 by default, as
             more training records improve a model more than early stopping does (docs/training.md has
             figures). The pipeline and the class weights are fitted without that share; a pipeline that is
@@ -93,6 +102,8 @@ class TrainOptions:
     monitor: str = "val_data_loss"
     class_weights: Balance | Mapping[str, Any] = "none"
     loss_weights: Mapping[str, float] = field(default_factory=dict)
+    target_scale: TargetScale = "auto"
+    number_loss: NumberLoss = "auto"
     hold_out: float = 0.0
     unlabelled: Unlabelled = "drop"
     seed: int = 0
@@ -117,6 +128,8 @@ class TrainOptions:
         checks.choice("schedule", get_args(Schedule))
         checks.choice("optimizer", get_args(Optimizer))
         checks.choice("unlabelled", get_args(Unlabelled))
+        checks.choice("target_scale", get_args(TargetScale))
+        checks.choice("number_loss", get_args(NumberLoss))
         checks.flags("shuffle")
         if not isinstance(self.monitor, str) or not self.monitor:
             raise OptionError(
@@ -196,6 +209,8 @@ class TrainChoices(TypedDict, total=False):
     monitor: str
     class_weights: Balance | Mapping[str, Any]
     loss_weights: Mapping[str, float]
+    target_scale: TargetScale
+    number_loss: NumberLoss
     hold_out: float
     unlabelled: Unlabelled
     seed: int

@@ -5,7 +5,7 @@ In: an open data set, a fitted pipeline, optionally a model, options, a folder. 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -53,22 +53,16 @@ _VALIDATION: Final = ("validation", "val", "valid", "dev")
 _MOST_SHOWN: Final = 10
 _LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
 COMPILED: Final = (
-    *(
-        "optimizer",
-        "learning_rate",
-        "schedule",
-        "averaging",
-        "weight_decay",
-        "warmup",
-        "clip",
-        "class_weights",
-        "loss_weights",
-    ),
+    *("optimizer", "learning_rate", "schedule", "averaging", "weight_decay", "warmup", "clip"),
+    *("class_weights", "loss_weights", "number_loss"),
 )
 """Options that are not used for a model that its owner has compiled."""
 
 # Options that do not change the weights, so that a resumed run may have other values.
-_WITHOUT_EFFECT: Final = ("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled")
+_WITHOUT_EFFECT: Final = (
+    *("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled"),
+    *("target_scale", "number_loss"),  # pipeline and losses hold what follows from them
+)
 _LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
@@ -88,6 +82,9 @@ class Training:
         settings: Further tables for `run.yaml`.
         callbacks: The user's own Keras callbacks.
         watcher: Object that is notified of progress.
+        losses: Losses of targets of numbers that are not the squared error, by target.
+        numbers: How targets of numbers are learned and why, for `run.yaml`.
+        choose: Called before a new run starts; returns the training with what it chose on validation.
     """
 
     data: Dataset
@@ -99,6 +96,9 @@ class Training:
     settings: Mapping[str, Any] = field(default_factory=dict)
     callbacks: Sequence[Any] = ()
     watcher: Watcher = field(default_factory=SilentWatcher)
+    losses: Mapping[str, str] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    choose: Callable[[Training], Training] | None = None
 
     def run(self, *, resume: bool = False) -> Run:
         """Train, and return the run; the random state of the caller is restored at the end.
@@ -113,13 +113,14 @@ class Training:
             StateError: The checkpoints in the folder belong to another run.
         """
         with restored_random_state():
-            tasks = find_tasks(self.pipeline)
-            loaders = self._make_loaders()
+            chosen = self if self.choose is None else replace(self.choose(self), choose=None)
+            tasks = find_tasks(chosen.pipeline)
+            loaders = chosen.make_loaders()
             is_validated = loaders.validation is not None
-            options = self.options.resolved(loaders.train.num_steps(0), is_validated=is_validated)
-            return replace(self, options=options)._run(tasks, loaders, resume=resume)
+            options = chosen.options.resolved(loaders.train.num_steps(0), is_validated=is_validated)
+            return replace(chosen, options=options)._run(tasks, loaders, resume=resume)
 
-    def _run(self, tasks: Mapping[str, Task], loaders: _Loaders, *, resume: bool) -> Run:
+    def _run(self, tasks: Mapping[str, Task], loaders: TrainingLoaders, *, resume: bool) -> Run:
         for number, split in enumerate(self._list_splits()):
             check_finite(split, self.pipeline, is_described=not number)
         model, built_from = self._make_model(tasks)
@@ -155,7 +156,7 @@ class Training:
     def _fit(
         self,
         models: tuple[Predictor, Any],
-        loaders: _Loaders,
+        loaders: TrainingLoaders,
         checkpoints: Checkpoints,
         moment: Checkpoint | None,
         settings: Mapping[str, Any],
@@ -204,7 +205,12 @@ class Training:
         names = (_find_train(self.data), _find_validation(self.data))
         return [self.data[name] for name in names if name is not None]
 
-    def _make_loaders(self) -> _Loaders:
+    def make_loaders(self) -> TrainingLoaders:
+        """Return the loaders of the run.
+
+        Raises:
+            TrainingDataError: No record has a target.
+        """
         options = self.options
         name, held = _find_train(self.data), _find_validation(self.data)
         split = self.data[name]
@@ -240,13 +246,13 @@ class Training:
             found = self._find_labelled(self.data[held])
             if not found.num_records:
                 self.watcher.note(f"No validation: no record of split {held!r} has a target.")
-                return _Loaders(train, labels, None)
+                return TrainingLoaders(train, labels, None)
             validated, rows = self.data[held], {"filter": found.filter}
         elif not share:
-            return _Loaders(train, labels, None)
+            return TrainingLoaders(train, labels, None)
         held_choices: LoadChoices = {**choices, **rows, "augment": False}
         validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
-        return _Loaders(train, labels, validation)
+        return TrainingLoaders(train, labels, validation)
 
     def _note_validation(self, share: float) -> None:
         """Write a note on validation where the data has no validation split."""
@@ -328,6 +334,7 @@ class Training:
             clip=options.clip,
             class_weights=weights,
             loss_weights=options.loss_weights,
+            robust=tuple(name for name, loss in self.losses.items() if loss == "huber"),
         )
         for each in models:
             if each is not None:
@@ -344,6 +351,8 @@ class Training:
             "backend": keras.backend.backend(),
             "model": OWN_MODEL if built_from is None else built_from.to_json(),
             **{name: value for name, value in train.items() if name not in _WITHOUT_EFFECT},
+            # Only where there are any: runs of earlier versions have none.
+            **({"losses": dict(self.losses)} if self.losses else {}),
         }
 
     def _list_options(self, *, model_is_owners: bool) -> dict[str, Any]:
@@ -355,7 +364,7 @@ class Training:
         self,
         model: Any,
         tasks: Mapping[str, Task],
-        loaders: _Loaders,
+        loaders: TrainingLoaders,
         built_from: ModelOptions | None,
         found: Mapping[str, Any],
     ) -> dict[str, Any]:
@@ -370,6 +379,7 @@ class Training:
                 name: {"kind": task.kind, "labels": len(task.labels)} for name, task in tasks.items()
             },
             **found,
+            **({"numbers": dict(self.numbers)} if self.numbers else {}),
             "validation": None if loaders.validation is None else HELD_OUT,
             "pipeline": self.pipeline.fingerprint(),
         }
@@ -388,7 +398,7 @@ def is_compiled_by_owner(model: Any) -> bool:
     return bool(getattr(model, "compiled", False)) and not getattr(model.optimizer, _COMPILED_BY_RUN, False)
 
 
-class _Loaders(NamedTuple):
+class TrainingLoaders(NamedTuple):
     """Loaders of a run: the training batches, the targets of the same records, the validation batches."""
 
     train: Loader

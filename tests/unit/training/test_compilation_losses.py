@@ -112,3 +112,12 @@ def test_class_without_records_weighs_one_and_moves_no_other():
 )
 def test_classes_are_weighed_where_the_rarest_has_less_than_half_an_equal_share(counts, is_weighed):
     assert choose_class_weights(counts) == (balance(counts) if is_weighed else None)
+
+
+def test_robust_loss_is_squared_within_one_deviation_and_linear_beyond():
+    task = Task("price", "regression", mean=0.0, deviation=2.0)
+    truth = np.zeros(4, np.float32)
+    predicted = np.array([1.0, 2.0, 6.0, -8.0], np.float32)
+    assert measure(TaskLoss(task), truth, predicted) == pytest.approx(np.mean([0.25, 1.0, 9.0, 16.0]))
+    robust = TaskLoss(task, is_robust=True)
+    assert measure(robust, truth, predicted) == pytest.approx(np.mean([0.25, 1.0, 5.0, 7.0]))

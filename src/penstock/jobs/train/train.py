@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -32,6 +33,7 @@ from penstock.errors import (
 )
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration, is_stored, open_declared
+from penstock.jobs.train.number_targets import FitPipeline, choose_numbers, describe_choice
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
@@ -208,15 +210,21 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
     if job.resume and (folder / CONFIG_NAME).is_file():
         known = read_run_config(folder / CONFIG_NAME)
     choices = {**_read_table(known, "train"), **job.choices}
+    if known:
+        _refuse_other_choices(folder, known, job.choices)
     data = _open_data(job, folder, known)
     options = make_options(**choices)
     pipeline = job.pipeline
+
+    def fit(more: Mapping[str, Any]) -> Pipeline:
+        share = find_hold_out(data, options)
+        settings = {"fields": {**job.fields, **more}, "groups": job.groups}
+        return Pipeline.fit_config(data, settings, part=(share, 1.0) if share else None)
+
     if pipeline is None and known:
         pipeline = Pipeline.load(folder / PIPELINE_NAME)
     if pipeline is None:
-        share = find_hold_out(data, options)
-        part = (share, 1.0) if share else None
-        pipeline = Pipeline.fit_config(data, {"fields": job.fields, "groups": job.groups}, part=part)
+        pipeline = fit({})
     if job.model is not None and is_compiled_by_owner(job.model):
         _refuse_compiling(job.choices)
     model_options = job.model_options
@@ -239,7 +247,42 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         settings=_describe(job, data, pipeline, folder, known),
         callbacks=tuple(job.callbacks),
         watcher=watcher,
+        losses=_recall_losses(known),
+        numbers=_read_table(_read_table(known, "facts"), "numbers"),
+        choose=None if known else partial(_choose_numbers, job, fit),
     )
+
+
+def _choose_numbers(job: TrainJob, fit: FitPipeline, training: Training) -> Training:
+    """Return the training with the scales and losses of its targets, and describe them in its settings."""
+    if job.model is not None and is_compiled_by_owner(job.model):
+        return training
+    given = set(training.pipeline.targets if job.pipeline is not None else job.fields)
+    chosen, choices = choose_numbers(training, fit, given=given, may_try=job.model is None)
+    for name, choice in choices.items():
+        if note := describe_choice(name, choice):
+            training.watcher.note(note)
+    tables = _describe(job, training.data, chosen.pipeline, training.folder, {})
+    numbers = {name: choice.to_json() for name, choice in choices.items()}
+    return replace(chosen, settings=tables, numbers=numbers)
+
+
+def _recall_losses(tables: Mapping[str, Any]) -> dict[str, str]:
+    """Return the losses that a run chose for its targets of numbers, from its `run.yaml`."""
+    numbers = _read_table(_read_table(tables, "facts"), "numbers")
+    return {name: "huber" for name in numbers if _read_table(numbers, name).get("loss") == "huber"}
+
+
+def _refuse_other_choices(folder: Path, known: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
+    """Refuse another scale or loss of numbers for a run that has started."""
+    for name in ("target_scale", "number_loss"):
+        stored = _read_table(known, "train").get(name, "auto")
+        if choices.get(name, stored) != stored:
+            advice = "Resume with the value that the run was started with, or start a new run."
+            path = folder / CONFIG_NAME
+            raise StateError(
+                f"{name} of the run", path=path, expected=stored, got=choices[name], advice=advice
+            )
 
 
 def _refuse_compiling(choices: Mapping[str, Any]) -> None:

@@ -179,7 +179,7 @@ def test_only_split_is_not_validated_with_too(tmp_path, name):
     table = {"x": np.arange(8.0), "y": np.arange(8.0), "part": [name] * 8}
     data = ps.convert(table, tmp_path / "set", target="y", split_by="part")
     training = prepare_training(TrainJob(data=data), tmp_path / "run", SilentWatcher())
-    assert training._make_loaders().validation is None
+    assert training.make_loaders().validation is None
 
 
 def test_resume_of_nothing_starts_a_new_run_and_completes_it(data, tmp_path):
