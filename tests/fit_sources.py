@@ -67,7 +67,7 @@ class ColumnSource:
     def statistics(self, name: str) -> FieldStatistics:
         return measure_columns(self._schema.select(name), [{name: self._columns[name]}])[name]
 
-    def columns(self, name: str) -> Iterator[Column]:
+    def columns(self, name: str, num_wanted: int | None = None) -> Iterator[Column]:
         self.num_passes += 1
         yield self._columns[name]
 

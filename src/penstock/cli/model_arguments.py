@@ -95,6 +95,18 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         choices=("auto", "squared", "huber"),
         help="loss of targets of numbers; auto: the better one on validation, if tails are heavy",
     )
+    group.add_argument(
+        "--image-size",
+        type=_parse_size,
+        metavar="N|HxW",
+        help="height and width of images (default: that of all images, or else the medians; at most 160)",
+    )
+    group.add_argument(
+        "--augment",
+        choices=("none", "light", "flip"),
+        help="random changes of training images: small shifts and brightness, or also mirrored left to "
+        "right (default: light)",
+    )
     group.add_argument("--cache", metavar="memory|FOLDER", help="keep decoded data for later epochs")
     group.add_argument(
         "--num-threads", type=int, metavar="N", help="threads that load data (default: one per core)"
@@ -121,6 +133,15 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--write-model", metavar="FILE", help="write the model as editable Keras code without training it"
     )
+
+
+def _parse_size(text: str) -> tuple[int, int]:
+    sides = text.lower().split("x")
+    if len(sides) > 2 or not all(side.isdecimal() and int(side) for side in sides):
+        raise argparse.ArgumentTypeError(
+            f"expected one number, or height x width, such as 96 or 96x128, got {text!r}"
+        )
+    return int(sides[0]), int(sides[-1])
 
 
 def _parse_weights(text: str) -> dict[str, float]:

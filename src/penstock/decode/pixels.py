@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import Bytes, Column, Mask, Pictures
+from penstock.columns import Bytes, Mask, Pictures
 from penstock.errors import MissingPackageError
 
 FORMATS: Final = ("jpeg", "png", "webp", "gif", "bmp")
@@ -210,7 +210,24 @@ def _damage(format: str, fault: str) -> PixelError:
     return PixelError(f"a complete {format}", f"a damaged one ({fault})")
 
 
-def has_turned(column: Column) -> bool:
-    """Return whether a column has images that are stored rotated by 90 degrees."""
-    orientations = _native.read_image_headers(*Bytes.of(column).spans())[3]
-    return bool((orientations >= _FIRST_TURNED).any())
+class StoredSizes(NamedTuple):
+    """Sizes of encoded images by their headers.
+
+    Attributes:
+        heights: Heights in pixels, as stored; 0 where the header cannot be read.
+        widths: Widths in pixels, as stored, or 0.
+        is_turned: Whether each image is stored rotated by 90 degrees, according to its EXIF orientation.
+    """
+
+    heights: NDArray[np.int64]
+    widths: NDArray[np.int64]
+    is_turned: Mask
+
+
+def read_sizes(column: Bytes) -> StoredSizes:
+    """Return the sizes of the images of a column."""
+    _, widths, heights, orientations, _ = _native.read_image_headers(*column.spans())
+    is_known = (widths > 0) & (heights > 0)
+    return StoredSizes(
+        np.where(is_known, heights, 0), np.where(is_known, widths, 0), orientations >= _FIRST_TURNED
+    )

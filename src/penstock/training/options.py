@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.option_checks import OptionChecks, check_limits
+from penstock.foundation.option_checks import OptionChecks, check_count, check_limits
 from penstock.foundation.wording import check_keywords, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
@@ -18,6 +18,7 @@ Balance: TypeAlias = Literal["none", "balanced", "auto"]
 Unlabelled: TypeAlias = Literal["drop", "error"]
 TargetScale: TypeAlias = Literal["auto", "linear", "log"]
 NumberLoss: TypeAlias = Literal["auto", "squared", "huber"]
+Augmentation: TypeAlias = Literal["none", "light", "flip"]
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
@@ -26,6 +27,7 @@ _LOWER_IS_BETTER: Final = {  # words in names of metrics
     *("divergence", "poisson", "cosh", "false"),
 }
 _LARGEST_SEED: Final = 2**32 - 1  # of NumPy, whose seed Keras sets
+_LARGEST_SIDE: Final = 1 << 14  # of images, in pixels
 _STEPS_WANTED: Final = 50  # per epoch: with fewer an epoch hardly changes the weights
 # Of a run: small data sets need more epochs than large ones, and about as many steps.
 _TOTAL_STEPS: Final = 2000
@@ -71,6 +73,12 @@ class TrainOptions:
         number_loss: Loss of targets of numbers: the "squared" error, or "huber", which is linear beyond one
             standard deviation. "auto" tries both for targets with heavy tails; "squared" without validation,
             and for your own model.
+        image_size: Height and width of the images that are inputs, or one number for both. By default the
+            size that all images have, up to 160; otherwise the medians of their heights and widths, rounded
+            down to multiples of 32, from 32 to 160.
+        augment: Random augmentation of the images of the train split: "none"; "light", small shifts and
+            changes of brightness; or "flip", which also mirrors half of the images left to right. By default
+            "light", or what the settings of a field specify.
         hold_out: Share of the train split to validate with, if there is no validation split. 0 by default, as
             more training records improve a model more than early stopping does (docs/training.md has
             figures). The pipeline and the class weights are fitted without that share; a pipeline that is
@@ -104,6 +112,8 @@ class TrainOptions:
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     target_scale: TargetScale = "auto"
     number_loss: NumberLoss = "auto"
+    image_size: int | tuple[int, int] | None = None
+    augment: Augmentation | None = None
     hold_out: float = 0.0
     unlabelled: Unlabelled = "drop"
     seed: int = 0
@@ -130,12 +140,15 @@ class TrainOptions:
         checks.choice("unlabelled", get_args(Unlabelled))
         checks.choice("target_scale", get_args(TargetScale))
         checks.choice("number_loss", get_args(NumberLoss))
+        checks.choice("augment", get_args(Augmentation))
         checks.flags("shuffle")
         if not isinstance(self.monitor, str) or not self.monitor:
             raise OptionError(
                 "monitor", expected="the name of a metric in the history", got=show(self.monitor)
             )
         self._check_weights()
+        if self.image_size is not None:
+            object.__setattr__(self, "image_size", _check_image_size(self.image_size))
 
     def choose_batch_size(self, num_records: int) -> int:
         """Return the number of records per step, for a split of `num_records`."""
@@ -181,7 +194,9 @@ class TrainOptions:
                 for name, given in weights.items()
             }
         cache = None if self.cache is None else os.fspath(self.cache)
-        return {**options, "class_weights": weights, "loss_weights": dict(self.loss_weights), "cache": cache}
+        size = list(self.image_size) if isinstance(self.image_size, tuple) else None
+        changed = {"class_weights": weights, "loss_weights": dict(self.loss_weights), "image_size": size}
+        return {**options, **changed, "cache": cache}
 
     def _check_weights(self) -> None:
         if not isinstance(self.class_weights, Mapping) and self.class_weights not in get_args(Balance):
@@ -191,6 +206,15 @@ class TrainOptions:
             raise OptionError("loss_weights", expected="{target: weight}", got=show(self.loss_weights))
         for name, weight in self.loss_weights.items():
             check_limits(f"loss_weights[{name!r}]", weight)
+
+
+def _check_image_size(given: object) -> tuple[int, int]:
+    sides = tuple(given) if isinstance(given, tuple | list) else (given, given)
+    if len(sides) != 2:
+        expected = "(height, width), or one number for both"
+        raise OptionError("image_size", field="image_size", expected=expected, got=show(given))
+    height, width = (check_count("", "image_size", side, 1, _LARGEST_SIDE) for side in sides)
+    return height, width
 
 
 class TrainChoices(TypedDict, total=False):
@@ -211,6 +235,8 @@ class TrainChoices(TypedDict, total=False):
     loss_weights: Mapping[str, float]
     target_scale: TargetScale
     number_loss: NumberLoss
+    image_size: int | tuple[int, int] | None
+    augment: Augmentation | None
     hold_out: float
     unlabelled: Unlabelled
     seed: int

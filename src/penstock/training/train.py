@@ -61,7 +61,8 @@ COMPILED: Final = (
 # Options that do not change the weights, so that a resumed run may have other values.
 _WITHOUT_EFFECT: Final = (
     *("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled"),
-    *("target_scale", "number_loss"),  # pipeline and losses hold what follows from them
+    # Pipeline and losses hold what follows from them.
+    *("target_scale", "number_loss", "image_size", "augment"),
 )
 _LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"

@@ -86,6 +86,15 @@ class Augment:
         return f"Augment({', '.join(f'{name}={value!r}' for name, value in self.changed_options().items())})"
 
     @classmethod
+    def light(cls) -> Augment:
+        """Return options that suit images of almost anything: shifts by a tenth, and changes of brightness.
+
+        Inputs that are images have them by default. There are no flips: digits, letters and signs change
+        their meaning when they are mirrored.
+        """
+        return cls(crop=0.1, brightness=0.1)
+
+    @classmethod
     def usual(cls) -> Augment:
         """Return options that suit most photos: mirroring, shifts by a tenth, small changes of the colors."""
         return cls(flip=0.5, crop=0.1, brightness=0.1, contrast=0.1, saturation=0.1)

@@ -43,8 +43,11 @@ class FitSource(Protocol):
     def statistics(self, name: str) -> FieldStatistics:
         """Return the statistics of a field."""
 
-    def columns(self, name: str) -> Iterator[Column]:
-        """Yield the values of a field in order, block by block, in a pass over the split."""
+    def columns(self, name: str, num_wanted: int | None = None) -> Iterator[Column]:
+        """Yield the values of a field in order, block by block, in a pass over the split.
+
+        With `num_wanted`, of about as many records, which are spread evenly over a larger split.
+        """
 
     def sample(self, name: str) -> Column:
         """Return the values of a field in a sample of the records."""

@@ -52,9 +52,9 @@ class FilledSource:
         blocks = ({name: column} for column in self.columns(name))
         return measure_columns(Schema({name: self._field}), blocks)[name]
 
-    def columns(self, name: str) -> Iterator[Column]:
+    def columns(self, name: str, num_wanted: int | None = None) -> Iterator[Column]:
         """Yield the values of a field block by block; decoding has filled in the default."""
-        return (column.without_mask() for column in self._source.columns(name))
+        return (column.without_mask() for column in self._source.columns(name, num_wanted))
 
     def sample(self, name: str) -> Column:
         """Return a sample of the values of a field; decoding has filled in the default."""

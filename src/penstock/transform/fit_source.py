@@ -110,9 +110,17 @@ class SplitFit:
             self._known.update(measure_columns(self.schema.select(wanted), self._blocks(wanted)))
         return self._known[name]
 
-    def columns(self, name: str) -> Iterator[Column]:
-        """Yield the values of a field in order, block by block."""
-        return (columns[name] for columns in self._blocks((name,)))
+    def columns(self, name: str, num_wanted: int | None = None) -> Iterator[Column]:
+        """Yield the values of a field in order, block by block.
+
+        With `num_wanted`, of about as many records, which are spread evenly over a larger split.
+        """
+        has_rows = False
+        for columns in self._blocks((name,), num_wanted):
+            has_rows = True
+            yield columns[name]
+        if not has_rows and num_wanted is not None:  # none of the records to fit on is in any of the runs
+            yield from self.columns(name)
 
     def sample(self, name: str) -> Column:
         """Return the values of a field in a sample of the records, the same for every field.

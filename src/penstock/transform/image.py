@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import Bytes, CodedColumn, Dense, Mask
-from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, Resizing, Size, has_turned
+from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, Resizing, Size
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.json_form import JsonValue, Load, list_of
 from penstock.foundation.option_checks import (
@@ -44,10 +44,9 @@ from penstock.transform.base import (
 )
 from penstock.transform.draws import Draws
 from penstock.transform.image_pixels import ImageResizer
+from penstock.transform.image_size import choose_size
 from penstock.transform.output import Output
 
-_DEFAULT_SIZE: Final = 224
-_MAX_COMMON_SIDE: Final = 512  # larger images are rarely used at full size
 _MAX_SIDE: Final = 1 << 14
 _SAFE_FORMATS: Final = ("jpeg", "png")  # others must be requested: each is one more decoder to trust
 
@@ -83,7 +82,8 @@ class Image(Transform):
 
     Attributes:
         size: Height and width of the output, or one number for both. By default the common size of all
-            images of the train split if it is at most 512 and no image is rotated, else 224.
+            images of the train split if no side is above 160; otherwise the median of their heights and of
+            their widths, each rounded down to a multiple of 32, from 32 to 160.
         resize: How to resize an image whose aspect ratio differs from that of the output.
 
             - "stretch": resize the whole image, which changes its aspect ratio.
@@ -176,7 +176,7 @@ class Image(Transform):
         self._check_formats(name, derived["formats"], source)
         if derived["can_lack"] and self.missing == "error":
             refuse_gaps(self, name, source, "Use Image(missing='fill') to fill missing images with a color.")
-        size = self.size if self.size is not None else _common_size(name, source, orient=self.orient)
+        size = self.size if self.size is not None else choose_size(name, source, orient=self.orient)
         return replace(self, fitted=ImageFit(size, **derived))  # type: ignore[arg-type]  # a pair, once checked
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
@@ -191,7 +191,7 @@ class Image(Transform):
 
     def is_measured(self, field: Field) -> bool:
         """Whether fitting to a field needs its statistics."""
-        return self.size is None or (field.optional and field.default is None and self.missing == "error")
+        return field.optional and field.default is None and self.missing == "error"
 
     @property
     def takes_missing(self) -> bool:
@@ -372,16 +372,3 @@ def _check_formats(given: object) -> tuple[str, ...]:
         advice = advise_nearest(names, FORMATS)
         raise refuse_option("Image", "formats", f"some of {list_choices(FORMATS)}", show(given), advice)
     return tuple(each for each in FORMATS if each in names)
-
-
-def _common_size(name: str, source: FitSource, *, orient: bool) -> Size:
-    statistics = source.statistics(name)
-    size = []
-    for sides in (statistics.heights, statistics.widths):
-        if sides is None or sides.min is None or sides.min != sides.max or sides.min > _MAX_COMMON_SIDE:
-            return _DEFAULT_SIZE, _DEFAULT_SIZE
-        size.append(int(sides.min))
-    # Statistics are of images as stored; portrait and landscape photos of one camera differ once rotated.
-    if orient and size[0] != size[1] and any(map(has_turned, source.columns(name))):
-        return _DEFAULT_SIZE, _DEFAULT_SIZE
-    return size[0], size[1]

@@ -17,6 +17,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.scalar import Image as ImageField
+from penstock.transform.augment import Augment
 from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.category import Encode
 from penstock.transform.image import Image
@@ -41,7 +42,8 @@ def choose_transform(name: str, field: Field) -> Transform | str:
     """Return the default transform of a field, or the reason why it has none.
 
     Inputs: numbers are standardized, categories encoded, texts tokenized, sequences of numbers padded,
-    sequences of strings encoded and padded, tensors kept, images decoded. Targets: numbers are kept as
+    sequences of strings encoded and padded, tensors kept, images decoded and, in training, lightly augmented.
+    Targets: numbers are kept as
     float32, categories encoded from 0 without reserved slots, lists of strings become multi-hot vectors. A
     weight is a number. Ids and opaque bytes have no transform.
 
@@ -82,7 +84,7 @@ INPUTS: Final[Mapping[type[Field], Callable[[Any], Transform | None]]] = {
     Text: lambda _: Tokenize(),
     Tensor: lambda field: Keep(missing=0) if field.optional else Keep(),
     Sequence: _choose_sequence,
-    ImageField: lambda field: Image(missing="fill" if field.optional else "error"),
+    ImageField: lambda field: Image(missing="fill" if field.optional else "error", augment=Augment.light()),
     BytesField: _choose_nothing,
 }
 TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {

@@ -5,11 +5,13 @@ import logging
 import pytest
 
 import penstock as ps
+from image_files import png, scene
 from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
+from penstock.transform import Augment, Encode, Keep, Pad, Scale, Tokenize
 from penstock.transform import Image as Pixels
 from penstock.transform.fit_source import find_source
+from penstock.transform.image_size import choose_size
 from penstock.transform.kinds import choose_transform, load_override
 from penstock.transform.pipeline import Pipeline
 from raising import containing, mentions, raises_with
@@ -37,8 +39,8 @@ from record_files import example, write_plain
         (Sequence("int64", role="target"), Pad()),
         (Number(role="weight"), Keep("float32")),
         (Number(role="id"), containing("records")),
-        (Image(), Pixels()),
-        (Image(optional=True), Pixels(missing="fill")),
+        (Image(), Pixels(augment=Augment.light())),
+        (Image(optional=True), Pixels(missing="fill", augment=Augment.light())),
         (Bytes(), containing("bytes", "Pipeline.map")),
         (Sequence("bytes"), containing("sequence", "Pipeline.map")),
         (
@@ -57,7 +59,7 @@ def test_weight_that_is_no_number_is_refused():
 
 
 def test_field_instead_of_a_transform_is_refused_with_the_transform():
-    with raises_with(OptionError, "'x' None Image(optional=True) penstock.transform.Image(missing='fill')"):
+    with raises_with(OptionError, "'x' None Image(optional=True) penstock.transform.Image(missing='fill'"):
         load_override("x", Image(), Image(optional=True))
 
 
@@ -201,3 +203,30 @@ def test_default_counts_with_the_manifest_and_with_a_pass(tmp_path):
     data["train"].manifest = None
     passed = Pipeline.fit(data).transforms["x"].fitted
     assert (known.shift, known.factor) == (pytest.approx(passed.shift), pytest.approx(passed.factor))
+
+
+def test_size_of_images_is_chosen_from_a_sample_of_a_large_split(tmp_path):
+    large, small = png(scene(64, 99)), png(scene(33, 40))
+    photos = [small if row < 900 else large for row in range(2400)]
+    photos[1000:1100] = [b"no image"] * 100
+    write_plain(tmp_path / "train.tfrecord", [example(photo=photo) for photo in photos])
+    split = ps.open(tmp_path / "train.tfrecord", fields={"photo": Image()})["train"]
+    read = find_source(split)
+    assert sum(map(len, read.columns("photo", 1024))) == 1024
+    assert choose_size("photo", read, orient=True) == (64, 96)
+    assert choose_size("photo", find_source(split, (0.0, 0.3)), orient=True) in ((32, 32), (64, 96))
+    few = find_source(split, (0.0, 0.0005))  # perhaps no record of any run
+    assert sum(map(len, few.columns("photo", 64))) == few.num_rows
+
+
+def test_damaged_record_in_the_sample_for_the_size_follows_the_policy(tmp_path):
+    records = [example(photo=png(scene(40, 50))) for _ in range(5)]
+    path = write_plain(tmp_path / "train.tfrecord", records)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+    fields = {"photo": Image()}
+    with pytest.raises(ps.errors.CorruptRecordError):
+        choose_size("photo", find_source(ps.open(path, fields=fields)["train"]), orient=True)
+    split = ps.open(path, fields=fields, on_error="skip")["train"]
+    assert choose_size("photo", find_source(split), orient=True) == (40, 50)

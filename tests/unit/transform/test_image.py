@@ -190,20 +190,37 @@ def test_upright_unless_told():
 
 @pytest.mark.parametrize(
     ("sizes", "wanted"),
-    [([(40, 56)] * 3, (40, 56)), ([(40, 56), (40, 57)], (224, 224)), ([(41, 56), (40, 56)], (224, 224))],
+    [
+        ([(40, 56)] * 3, (40, 56)),
+        ([(160, 7)], (160, 7)),
+        ([(1, 1)] * 2, (1, 1)),
+        ([(161, 100)] * 3, (160, 96)),
+        ([(40, 56), (40, 57)], (32, 32)),
+        ([(64, 95), (63, 96), (70, 97)], (64, 96)),
+        ([(10, 200), (9, 400), (300, 300)], (32, 160)),
+        ([(1, 1), (1, 2)], (32, 32)),
+    ],
 )
-def test_size_if_not_given_is_that_of_all_images_or_224(sizes, wanted):
+def test_size_if_not_given_is_that_of_all_images_or_the_median(sizes, wanted):
     column = strings([jpeg(scene(*size)) for size in sizes])
     assert make(column=column, size=None).fitted.size == wanted
+    source = KnownFormats(Schema({"x": FIELD}), {"x": column})
+    assert Image().fit("x", FIELD, source).fitted.size == wanted  # by statistics
     assert make(column=column, size=None).size is None
     assert make(column=column, size=None).outputs("x") == (Output("x", "uint8", (*wanted, 3)),)
-    assert Image().is_measured(FIELD)
-    assert not Image(size=8).is_measured(FIELD)
+    assert not Image().is_measured(FIELD)
+    assert Image().is_measured(ImageField(optional=True))
 
 
-def test_size_of_no_image_is_224():
+def test_size_of_no_image_is_32():
     transform = make(ImageField(optional=True), strings([None]), size=None, missing="fill")
-    assert transform.fitted.size == (224, 224)
+    assert transform.fitted.size == (32, 32)
+
+
+def test_images_without_a_valid_header_do_not_count_for_the_size():
+    column = strings([b"no image", None, jpeg(scene(100, 70))[:3], png(scene(40, 50)), b""])
+    transform = make(ImageField(optional=True), column, size=None, missing="fill")
+    assert transform.fitted.size == (40, 50)
 
 
 def test_size_is_one_number_or_two():
@@ -398,9 +415,14 @@ def test_formats_that_are_known_not_to_be_taken_are_refused_when_fitted():
 def test_portrait_photos_have_no_size_in_common_with_how_they_are_stored():
     lying, turned = jpeg(scene(30, 40)), turned_jpeg(scene(40, 30), 6)
     assert make(column=strings([lying, lying]), size=None).fitted.size == (30, 40)
-    assert make(column=strings([lying, turned]), size=None).fitted.size == (224, 224)
+    assert make(column=strings([lying, turned]), size=None).fitted.size == (32, 32)
+    assert make(column=strings([turned, turned]), size=None).fitted.size == (40, 30)
+    large = [turned_jpeg(scene(100, 70), 6)] * 2
+    assert make(column=strings(large), size=None).fitted.size == (100, 70)
+    assert make(column=strings([*large, turned_jpeg(scene(101, 72), 6)]), size=None).fitted.size == (96, 64)
+    source = KnownFormats(Schema({"x": FIELD}), {"x": strings(large)})
+    assert Image().fit("x", FIELD, source).fitted.size == (100, 70)
     assert make(column=strings([turned, turned]), size=None, orient=False).fitted.size == (30, 40)
-    assert make(column=strings([png(scene(513, 8))]), size=None).fitted.size == (224, 224)
 
 
 def test_numbers_of_numpy_are_kept_as_json_has_them():

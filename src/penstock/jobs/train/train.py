@@ -33,6 +33,7 @@ from penstock.errors import (
 )
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration, is_stored, open_declared
+from penstock.jobs.train.image_fields import IMAGE_OPTIONS, refuse_image_options, set_images
 from penstock.jobs.train.number_targets import FitPipeline, choose_numbers, describe_choice
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
@@ -215,10 +216,13 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
     data = _open_data(job, folder, known)
     options = make_options(**choices)
     pipeline = job.pipeline
+    if pipeline is not None:
+        refuse_image_options(job.choices)
 
     def fit(more: Mapping[str, Any]) -> Pipeline:
         share = find_hold_out(data, options)
-        settings = {"fields": {**job.fields, **more}, "groups": job.groups}
+        fields = set_images(data.schema, {**job.fields, **more}, options)
+        settings = {"fields": fields, "groups": job.groups}
         return Pipeline.fit_config(data, settings, part=(share, 1.0) if share else None)
 
     if pipeline is None and known:
@@ -274,15 +278,20 @@ def _recall_losses(tables: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_other_choices(folder: Path, known: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
-    """Refuse another scale or loss of numbers for a run that has started."""
-    for name in ("target_scale", "number_loss"):
-        stored = _read_table(known, "train").get(name, "auto")
-        if choices.get(name, stored) != stored:
+    """Refuse another scale or loss of numbers, or other images, for a run that has started."""
+    for name in ("target_scale", "number_loss", *IMAGE_OPTIONS):
+        stored = _read_table(known, "train").get(name, None if name in IMAGE_OPTIONS else "auto")
+        if _normalize(choices.get(name, stored)) != _normalize(stored):
             advice = "Resume with the value that the run was started with, or start a new run."
             path = folder / CONFIG_NAME
             raise StateError(
                 f"{name} of the run", path=path, expected=stored, got=choices[name], advice=advice
             )
+
+
+def _normalize(value: Any) -> Any:
+    """Return a size of images as JSON has it."""
+    return list(value) if isinstance(value, tuple) else [value, value] if isinstance(value, int) else value
 
 
 def _refuse_compiling(choices: Mapping[str, Any]) -> None:
