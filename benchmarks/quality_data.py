@@ -36,7 +36,6 @@ class QualitySet:
         columns: Values by name of the column; images are arrays of pixels.
         texts: Names of columns of text.
         images: Names of columns of images.
-        options: Flags of `penstock train` that a user of this data would give.
     """
 
     name: str
@@ -45,7 +44,6 @@ class QualitySet:
     columns: Columns
     texts: tuple[str, ...] = ()
     images: tuple[str, ...] = ()
-    options: tuple[str, ...] = ()
     target: str = field(default="target")
 
     @property
@@ -59,9 +57,7 @@ class QualitySet:
     def head(self, num_rows: int) -> QualitySet:
         """Return the data set with its first rows only."""
         few = {name: values[:num_rows] for name, values in self.columns.items()}
-        return QualitySet(
-            self.name, self.group, self.task, few, self.texts, self.images, self.options, self.target
-        )
+        return QualitySet(self.name, self.group, self.task, few, self.texts, self.images, self.target)
 
 
 def draw_generator(name: str) -> np.random.Generator:
@@ -231,7 +227,7 @@ def make_rings(num_rows: int = 3_600) -> QualitySet:
         "inner": (whole * rng.normal(0.22, 0.03, num_rows)).round(4),
         "target": years.round().astype(int),
     }
-    return QualitySet("rings", "table", "regression", columns, options=("--number", "target"))
+    return QualitySet("rings", "table", "regression", columns)
 
 
 def make_cars(num_rows: int = 560) -> QualitySet:
@@ -247,6 +243,23 @@ def make_cars(num_rows: int = 560) -> QualitySet:
     logs += 0.8 * np.log(power / 120) - 0.000_003 * miles + rng.normal(0, 0.28, num_rows)
     columns: Columns = {"age": age, "miles": miles, "power": power, "brand": brand}
     return QualitySet("cars", "table", "regression", {**columns, "target": np.exp(logs).round(-1)})
+
+
+def make_prices(num_rows: int = 3_000) -> QualitySet:
+    """Prices that are products of factors, with noise that grows with them."""
+    rng = draw_generator("prices")
+    grades = ["plain", "good", "fine", "rare"]
+    grade, maker = (
+        pick(rng, num_rows, grades, 0.5),
+        pick(rng, num_rows, [f"maker{i}" for i in range(30)], 0.4),
+    )
+    worth = dict(zip(sorted(set(maker)), rng.normal(0, 0.6, 30), strict=False))
+    size, years = rng.lognormal(1.0, 0.5, num_rows), rng.gamma(2.0, 12.0, num_rows)
+    logs = 3.5 + 0.9 * np.log(size) + 0.012 * years + np.array([worth[each] for each in maker])
+    logs += np.array([0.45 * grades.index(each) for each in grade]) + rng.normal(0, 0.3, num_rows)
+    columns: Columns = {"grade": grade, "maker": maker, "size": size.round(2), "years": years.round(1)}
+    columns["weight"] = rng.lognormal(0.0, 0.4, num_rows).round(3)
+    return QualitySet("prices", "table", "regression", {**columns, "target": np.exp(logs).round(2)})
 
 
 def make_clinic(num_rows: int = 2_400) -> QualitySet:
@@ -330,6 +343,7 @@ SETS: Final[Mapping[str, Callable[[], QualitySet]]] = {
     "houses": make_houses,
     "rings": make_rings,
     "cars": make_cars,
+    "prices": make_prices,
     "clinic": make_clinic,
     **{name: (lambda name=name: read_practice(name)) for name in ("churn", "petfinder", "mushrooms")},
     "reviews": lambda: read_practice("reviews"),
