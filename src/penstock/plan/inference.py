@@ -50,8 +50,7 @@ class InferredType:
         type_name: Type of the field; None if the column is dropped.
         reason: Reason for the decision, one phrase.
         is_id: Whether the name and the values of the column suggest an identifier of rows.
-        left_out: Reason why the column is left out, unless it becomes the id or is declared; empty if it is
-            an input.
+        left_out: Reason why the column is not an input, unless it is declared; empty if it is one.
     """
 
     type_name: TypeName | None

@@ -273,9 +273,7 @@ class _Planner:
             self.dropped[column] = inferred.reason
             return
         becomes_id = inferred.is_id and "role" not in given.attributes and not self._has_id
-        if inferred.left_out and by_user is None and given.type_name is None and not becomes_id:
-            self.dropped[column] = inferred.left_out
-            return
+        is_unused = bool(inferred.left_out) and by_user is None and given.type_name is None and not becomes_id
         attributes = self._fill(column, type_name, given, profile)
         if type_name != "number" and attributes.get("dtype") != "int64" and profile.markers:
             profile = profile.with_markers()
@@ -283,6 +281,8 @@ class _Planner:
         if becomes_id and given.type_name is None:
             self._has_id = True
             attributes["role"] = "id"
+        elif is_unused:
+            attributes["role"] = "unused"
         form = given.form or find_representation(type_name, attributes, profile)
         # Inferred attributes need no check, which would take long for a table of a hundred thousand columns.
         if given.attributes or type_name == "tensor":
@@ -292,6 +292,8 @@ class _Planner:
         warnings = list_warnings(column, profile, planned, form, is_declared=given.type_name is not None)
         if becomes_id and given.type_name is None and inferred.reason == ID_BY_NAME:
             warnings = (f"it becomes the id: {inferred.left_out}", *warnings)
+        elif is_unused:
+            warnings = (f"it is stored, and is not an input: {inferred.left_out}", *warnings)
         is_cautious = planned.optional and planned.default is None and not profile.num_missing
         self.plans.append(
             ColumnPlan(

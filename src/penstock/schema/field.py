@@ -104,7 +104,7 @@ def _check_dim(owner: str, axis: int, dim: object) -> int:
     return size
 
 
-Role: TypeAlias = Literal["input", "target", "weight", "id"]
+Role: TypeAlias = Literal["input", "target", "weight", "id", "unused"]
 _ROLES = get_args(Role)
 
 
@@ -118,7 +118,8 @@ class Field(ABC):
     exactly one value.
 
     Attributes:
-        role: Role of the field in a model: "input", "target", "weight" or "id".
+        role: Role of the field in a model: "input", "target", "weight", "id", or "unused" for a field that is
+            stored and not fed to models.
         default: Value for records that lack the field. A default makes the field optional.
         optional: Whether records may lack the field.
         key: Key in the records, if it differs from the name of the field.

@@ -13,7 +13,7 @@ import numpy as np
 
 from penstock.foundation.wording import count, list_counts
 from penstock.schema.array import Sequence, Tensor
-from penstock.schema.field import MAX_TENSOR_BYTES, Field, SequenceDtype
+from penstock.schema.field import MAX_TENSOR_BYTES, Field, Role, SequenceDtype
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.schema.value_kind import ValueCounts, classify_numbers, classify_strings
@@ -36,6 +36,7 @@ def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
     return {**entries, **survey.lists}
 
 
+_MOSTLY: Final = 0.95  # of the records have a value of their own
 NOT_AN_INPUT: Final = "not an input, unless its type is declared, as with '--number' or '--category'"
 ARE_QUANTITIES: Final = "read as quantities; declare '--category' if they are classes"
 """Ends of notes that users should see, as another decision is possible."""
@@ -57,8 +58,9 @@ class Inference:
 def infer_fields(survey: Survey, targets: Collection[str] = ()) -> Inference:
     """Infer a field for every feature and feature list, by the rules that apply to columns of raw data.
 
-    Fields are inputs, except those whose names and values identify records: these have the role "id". Records
-    that are not Examples have no fields.
+    Fields are inputs, except those whose names and values identify or count records: the first that
+    identifies them has the role "id", others have the role "unused". Records that are not Examples have no
+    fields.
 
     Args:
         survey: The counts.
@@ -75,6 +77,8 @@ def infer_fields(survey: Survey, targets: Collection[str] = ()) -> Inference:
         if field is not None:
             key = None if name == entry.key else entry.key
             field = replace(field, optional=entry.missing > 0 or survey.is_sample, key=key)
+            if field.role == "id" and any(each.role == "id" for each in fields.values()):
+                field = replace(field, role="unused")
             fields[name] = field
     return Inference(fields, notes)
 
@@ -118,10 +122,16 @@ def _infer_int(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
         return Category("int64", values or None), note if is_target else f"{note}: codes by their name"
     if kind in ("index", "identifier"):
         reason = "that count the records" if kind == "index" else "that identify records"
-        return Number("int64", role="id"), f"{note}, {reason}: {NOT_AN_INPUT}"
+        role: Role = "id" if kind == "identifier" and _is_mostly_distinct(entry) else "unused"
+        return Number("int64", role=role), f"{note}, {reason}: {NOT_AN_INPUT}"
     if is_target and entry.num_distinct > 2:
         note = f"{note}: {ARE_QUANTITIES}"
     return Number("int64"), note
+
+
+def _is_mostly_distinct(entry: FieldSurvey) -> bool:
+    """Return whether nearly all values are distinct; many distinct values are counted approximately."""
+    return not entry.num_distinct or entry.num_distinct >= _MOSTLY * entry.records
 
 
 def _infer_bytes(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
@@ -148,7 +158,8 @@ def _infer_bytes(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
         values = None if entry.strings is None else tuple(value.decode() for value in entry.strings)
         return Category("string", values), note
     if kind == "identifier":
-        return Text(role="id"), f"{note}, that identify records: {NOT_AN_INPUT}"
+        role: Role = "id" if _is_mostly_distinct(entry) else "unused"
+        return Text(role=role), f"{note}, that identify records: {NOT_AN_INPUT}"
     return Text(), f"every value is UTF-8; {note}"
 
 

@@ -27,7 +27,7 @@ _MODALITIES: Final = {"number": "numbers", "category": "categories"}
 def find_inputs(pipeline: Pipeline) -> tuple[str, ...]:
     """Return the fields that feed inputs, including those that a group or a map takes."""
     schema = pipeline.schema
-    return tuple(name for name in pipeline.fields if schema[name].role in ("input", "id"))
+    return tuple(name for name in pipeline.fields if schema[name].role in ("input", "id", "unused"))
 
 
 def find_modalities(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:

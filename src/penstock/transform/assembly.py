@@ -80,7 +80,13 @@ Faults: TypeAlias = Mapping[int, FieldError]
 
 _INPUT, _TARGET, _WEIGHT = range(3)
 _PREPARED: Final = " (prepared)"
-_PARTS_BY_ROLE: Final = {"input": _INPUT, "id": _INPUT, "target": _TARGET, "weight": _WEIGHT}
+_PARTS_BY_ROLE: Final = {
+    "input": _INPUT,
+    "id": _INPUT,
+    "unused": _INPUT,
+    "target": _TARGET,
+    "weight": _WEIGHT,
+}
 
 
 class Assembly:

@@ -27,6 +27,7 @@ from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
 
 IDENTIFIES: Final = "it identifies records"
+UNUSED: Final = "its role is unused"
 """Reason why an id is not an input."""
 
 MAX_VOCABULARY: Final = 10_000
@@ -45,13 +46,15 @@ def choose_transform(name: str, field: Field) -> Transform | str:
     sequences of strings encoded and padded, tensors kept, images decoded and, in training, lightly augmented.
     Targets: numbers are kept as
     float32, categories encoded from 0 without reserved slots, lists of strings become multi-hot vectors. A
-    weight is a number. Ids and opaque bytes have no transform.
+    weight is a number. Ids, unused fields and opaque bytes have no transform.
 
     Raises:
         OptionError: The field does not suit its role.
     """
     if field.role == "id":
         return IDENTIFIES
+    if field.role == "unused":
+        return UNUSED
     if field.role == "weight":
         return _choose_weight(name, field)
     found = (TARGETS if field.role == "target" else INPUTS)[type(field)](field)

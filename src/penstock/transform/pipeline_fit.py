@@ -23,7 +23,7 @@ from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.category import Encode
 from penstock.transform.fit_source import SplitFit, find_source
 from penstock.transform.keep import Keep
-from penstock.transform.kinds import IDENTIFIES, choose_transform, load_override
+from penstock.transform.kinds import IDENTIFIES, UNUSED, choose_transform, load_override
 from penstock.transform.number import Scale
 
 
@@ -61,7 +61,7 @@ def load_settings(form: object) -> Settings:
 _log = logging.getLogger("penstock")
 
 _LEFT_OUT: Final = "it was left out"
-_ASKED_FOR: Final = (_LEFT_OUT, IDENTIFIES)
+_ASKED_FOR: Final = (_LEFT_OUT, IDENTIFIES, UNUSED)
 _UNSCALED: Final = (
     "vectors are passed as stored, while numbers are scaled: Scale(), in a config file {kind: scale}, "
     "scales them; built models normalize them with a layer"

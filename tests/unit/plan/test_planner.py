@@ -418,10 +418,15 @@ def test_row_numbers_and_identifiers_are_not_inputs():
     assert (plan.schema.id, plan.schema["CustomerId"].type_name) == ("CustomerId", "number")
     (warning,) = by_column(plan)["CustomerId"].warnings
     assert mentions(warning, "id 40 '--number CustomerId' '--category CustomerId'")
-    assert plan.dropped == {
-        "RowNumber": containing(1, 40, "'--number", "RowNumber'"),
-        "session_id": containing(33, 40, "'--text", "session_id'", "'--category", "session_id'"),
-    }
+    assert plan.dropped == {}
+    assert [name for name, field in plan.schema.items() if field.role == "unused"] == [
+        "RowNumber",
+        "session_id",
+    ]
+    (warning,) = by_column(plan)["RowNumber"].warnings
+    assert mentions(warning, "1 40 '--number RowNumber'")
+    (warning,) = by_column(plan)["session_id"].warnings
+    assert mentions(warning, "33 40 '--text session_id' '--category session_id'")
     assert plan.schema["zip_code"] == Category("int64", tuple(range(10_000, 10_009)))
     assert any("'--number zip_code'" in warning for warning in by_column(plan)["zip_code"].warnings)
 
@@ -436,10 +441,11 @@ def test_row_numbers_and_identifiers_that_are_declared_are_inputs():
     assert plan.dropped == {}
 
 
-def test_identifier_is_left_out_if_another_column_is_the_id():
+def test_identifier_is_unused_if_another_column_is_the_id():
     plan = plan_for({**NUMBERED, "id": list(range(40))}, target="y", id="session_id")
     assert plan.schema.id == "session_id"
-    assert set(plan.dropped) == {"RowNumber", "CustomerId", "id"}
+    unused = {name for name, field in plan.schema.items() if field.role == "unused"}
+    assert unused == {"RowNumber", "CustomerId", "id"}
 
 
 def test_row_number_that_is_renamed_is_kept():

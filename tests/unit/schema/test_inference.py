@@ -136,15 +136,22 @@ def test_target_of_counts_is_inferred_by_rule(survey, name, counts, field):
 @pytest.mark.parametrize(
     ("name", "counts", "field"),
     [
-        ("row_id", ints(None, distinct=100, int_min=0, int_max=99), Number("int64", role="id")),
+        ("row_id", ints(None, distinct=100, int_min=0, int_max=99), Number("int64", role="unused")),
         ("CustomerId", ints(None, distinct=99, int_min=0, int_max=2**40), Number("int64", role="id")),
         ("zip_code", ints(None, distinct=40, int_min=10_115, int_max=99_998), Category("int64")),
         ("store_id", ints([4, 7, 9]), Category("int64", (4, 7, 9))),
         ("uuid", strings(None, distinct=100), Text(role="id")),
+        ("CustomerId", ints(None, distinct=60, int_min=0, int_max=2**40), Number("int64", role="unused")),
     ],
 )
 def test_codes_and_identifiers_are_recognized_by_name_and_counts(survey, name, counts, field):
     assert infer_fields(survey({name: counts})).fields == {name: field}
+
+
+def test_first_of_several_identifiers_is_the_id(survey):
+    counts = {"uuid": strings(None, distinct=100), "guid": strings(None, distinct=100)}
+    fields = infer_fields(survey(counts)).fields
+    assert [field.role for field in fields.values()] == ["id", "unused"]
 
 
 @pytest.mark.parametrize(("num_values", "is_category"), [(256, True), (None, False)])
