@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from functools import partial
 from typing import Any, Final
 
 from penstock.cli.model_file import load_model
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     )
     reading = make_predict_options(**list_given(args, (*READING, "missing")))
     data = args.paths[0] if len(args.paths) == 1 else args.paths or None
-    model = None if args.model is None else load_model(args.model)
+    model = None if args.model is None else partial(load_model, args.model)
     with ProgressBar("evaluate") as bar:
 
         def show(what: str, done: int, total: int) -> None:
@@ -95,6 +96,10 @@ def _print_scores(found: Evaluation, target: str, task: Task) -> None:
     print_table(["score", "value", "95 % interval", "meaning"], rows, right=["value"])
     for line in found.describe_threshold(target):
         print(line)
+    if found.members:
+        header, *members = found.list_members(target)
+        print()
+        print_table(header, members, right=header[1:])
 
 
 def _print_classes(found: Evaluation, target: str) -> None:

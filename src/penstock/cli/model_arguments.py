@@ -75,6 +75,9 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     )
     add("--seed", int, "N", "random seed, also for splitting raw data", usual.seed)
     group.add_argument(
+        "--ensemble", type=int, metavar="N", help="train N models with the next seeds, and average them"
+    )
+    group.add_argument(
         "--class-weights",
         choices=("none", "balanced", "auto"),
         help="weight rare classes up; auto: only if one is rarer than half an equal share (default: none)",

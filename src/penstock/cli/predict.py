@@ -9,6 +9,7 @@ import argparse
 import json
 import sys
 import time
+from functools import partial
 from typing import Any, Final
 
 from penstock.cli.command import import_quietly
@@ -60,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
 def _read_options(args: argparse.Namespace) -> PredictOptions:
     given = list_given(args, _OPTIONS)
     if args.model is not None:
-        given["model"] = load_model(args.model)
+        given["model"] = partial(load_model, args.model)
     return make_predict_options(**given, keep=tuple(args.keep), overwrite=args.overwrite)
 
 

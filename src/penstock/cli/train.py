@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.model_file import load_model
 from penstock.cli.option_values import flatten, list_given, read_declaration
+from penstock.cli.run_summary import print_run
 from penstock.cli.terminal import format_count, print_message, print_table
-from penstock.dataset import open as open_dataset
 from penstock.errors import (
     CorruptRecordError,
     NoSuchPathError,
@@ -24,23 +24,24 @@ from penstock.errors import (
     PenstockError,
     importing,
 )
-from penstock.foundation.terminal import escape
-from penstock.jobs.predict.evaluate import USUAL_SPLIT
 from penstock.jobs.stored_data import Declaration, is_stored
-from penstock.jobs.train.train import (
-    TrainJob,
+from penstock.jobs.train.run_folder import (
     can_reuse_data,
     choose_folder,
     claim_folder,
     discard_unusable_data,
+)
+from penstock.jobs.train.train import (
+    TrainJob,
+    check_job,
     prepare_training,
     recall_fields,
+    run_prepared,
 )
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.options import ModelOptions
 from penstock.storage.atomic import AtomicFile
-from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
 from penstock.training.progress import SilentWatcher
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
             raise NoSuchPathError(f"not a run folder (no {CONFIG_NAME})", path=folder, advice=advice)
         print_message(f"note: {folder} contains no run yet: starting a new one")
     try:
-        make_options(**job.choices)  # before anything is converted
+        check_job(job, folder)  # before anything is converted
     except PenstockError as error:
         error.path = args.config
         raise
@@ -100,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         except (Exception, KeyboardInterrupt) as error:
             _advise(folder, error, removed, existed_before=existed_before)
             raise
-    _print_run(done, args.model, warnings if args.json else None)
+    print_run(done, args.model, warnings if args.json else None)
     return 0
 
 
@@ -127,7 +128,7 @@ def _train(
     with _CollectingDisplay(warnings) as display:
         training = prepare_training(job, folder, display)
         warnings += training.pipeline.warnings
-        return training.run(resume=args.resume)
+        return run_prepared(job, training)
 
 
 class _CollectingDisplay(TrainingDisplay):
@@ -171,10 +172,13 @@ def _names_path(error: BaseException) -> bool:
 
 
 def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
-    choices = _table(config, "train")
+    choices, ensemble = _table(config, "train"), _table(config, "ensemble").get("members")
     if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
-        choices = {**_table(read_run_config(Path(args.out) / CONFIG_NAME), "train"), **choices}
+        stored = read_run_config(Path(args.out) / CONFIG_NAME)
+        choices = {**_table(stored, "train"), **choices}
+        ensemble = ensemble if ensemble is not None else _table(stored, "ensemble").get("members")
     choices |= list_given(args, _TRAIN)
+    ensemble = ensemble if args.ensemble is None else args.ensemble
     if args.patience == -1:
         choices["patience"] = None
     given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
@@ -185,6 +189,8 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
             raise OptionError("--model", expected="your own model, or options to build one", got="both")
         with seeded(make_options(**choices).seed):
             model = load_model(args.model)
+        if ensemble is not None and not (args.show_model or args.write_model):
+            model = partial(load_model, args.model)  # each member needs a model of its own
     elif config.get("model") == OWN_MODEL:
         advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
         raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
@@ -196,6 +202,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         fields={**_table(config, "fields"), **dropped},
         groups=_table(config, "groups"),
         model_options=ModelOptions.from_json(form) if form else None,
+        ensemble=ensemble,
         choices=choices,
         target=declared.target or config.get("target"),
         declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),
@@ -286,79 +293,6 @@ def _shape(layer: Any) -> Any:
     """Return the shape of the output of a layer, without the batch dimension."""
     output: Any = getattr(layer, "output", None)
     return output.shape[1:] if hasattr(output, "shape") else "?"
-
-
-def _print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> None:
-    """Print the best epoch of a run as a table; or as JSON, if a list of warnings is given."""
-    metrics = [name for name in run.history[-1] if name.startswith("val_")]
-    best = run.history[-1]
-    if metrics:
-        options = make_options(**run.settings["train"])
-        known = [row for row in run.history if math.isfinite(row[options.monitor])] or run.history[-1:]
-        best = (min if options.is_lower_better(run.tasks) else max)(
-            known, key=lambda row: row[options.monitor]
-        )
-    if warnings is not None:
-        result = {
-            "run": str(run.folder),
-            "data": str(run.data),
-            "epochs": len(run.history),
-            "steps": run.history[-1]["step"],
-            "best_epoch": best["epoch"],
-            "best": {name: best[name] if math.isfinite(best[name]) else None for name in _list_metrics(best)},
-            "choices": {name: each.to_json() for name, each in run.choices.items()},
-            "parameters": int(run.model.count_params()),
-            "seconds": run.history[-1]["seconds"],
-            "warnings": warnings,
-        }
-        print(json.dumps(result))
-        return
-    shown = metrics or [name for name in _list_metrics(best) if name != "learning_rate"]
-    if best.get(DATA_LOSS) == best.get(VALIDATION_LOSS):
-        shown = [name for name in shown if name != DATA_LOSS]
-    rows = [[name.removeprefix("val_"), f"{best[name]:.4f}"] for name in shown]
-    header = ["validation" if metrics else "training", f"epoch {best['epoch']:.0f}"]
-    print_table(header, rows, right=header[1:])
-    for target, choice in run.choices.items():
-        for line in choice.describe():
-            print(f"{escape(target)}: {line}")
-    name = escape(shlex.quote(str(run.folder)))
-    own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
-    split = _find_unseen(run)
-    kind = "csv" if _knows_columns(run) else "tfrecord"
-    new, labelled = f"NEW.{kind}", f"LABELLED.{kind}"
-    print(f"\nThe run is in {name}. Next:")
-    if split is None:
-        option = f" --split {escape(shlex.quote(_list_splits(run)[0]))}"
-        print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
-        print(
-            "There is no test split: these scores are for records that the model was trained on. For a fair "
-            f"evaluation, use other labelled data: penstock evaluate {name} {labelled}{own}"
-        )
-        return
-    option = "" if split == USUAL_SPLIT else f" --split {split}"
-    print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
-
-
-def _knows_columns(run: Run) -> bool:
-    """Whether the records were converted from columns, which new data must have too."""
-    manifest = open_dataset(run.data).manifest
-    return "convert" in run.settings or (manifest is not None and manifest.plan is not None)
-
-
-def _find_unseen(run: Run) -> str | None:
-    """Return the split to evaluate on: test, else validation; None if there is neither."""
-    splits = _list_splits(run)
-    return next((split for split in (USUAL_SPLIT, "validation") if split in splits), None)
-
-
-def _list_splits(run: Run) -> list[str]:
-    dataset = open_dataset(run.data)
-    return [name for name in dataset.splits if len(dataset[name])]
-
-
-def _list_metrics(row: Mapping[str, float]) -> list[str]:
-    return [name for name in row if name not in ("epoch", "step", "seconds")]
 
 
 def _refuse_raw_options(args: argparse.Namespace) -> None:

@@ -82,6 +82,7 @@ class Evaluation:
         ablation_by_target: Drop of the main score without all fields of a modality, by target and modality.
         importance_records: Number of records that importance was measured on.
         mistakes: The worst mistakes, by target.
+        members: For an ensemble, the scores of each member by target, by name of the member.
         notes: Remarks on the numbers.
 
     Printed, it shows the scores with their intervals, which inputs matter, and the worst mistakes.
@@ -102,6 +103,7 @@ class Evaluation:
     mistakes: dict[str, list[Mistake]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     data: str | None = None
+    members: dict[str, dict[str, Scores]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -161,6 +163,7 @@ class Evaluation:
             "ablation": self.ablation,
             "ablation_by_target": self.ablation_by_target,
             "mistakes": {name: [each.to_json() for each in found] for name, found in self.mistakes.items()},
+            **({"members": self.members} if self.members else {}),
             "notes": list(self.notes),
         }
 
@@ -174,11 +177,23 @@ class Evaluation:
             lines += ["", f"{target} ({self.tasks[target].describe()})"]
             lines += _align([("score", "value", "95 % interval"), *rows], right=1)
             lines += [f"  {line}" for line in self.describe_threshold(target)]
+            if self.members:
+                lines += ["", *_align(self.list_members(target), right=1)]
         for target in self.targets:
             lines += self._show_importance(target)
             lines += self._show_mistakes(target)
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(_shorten(line.rstrip()) for line in lines)
+
+    def list_members(self, target: str) -> list[list[str]]:
+        """Return a table of the scores of the members of an ensemble and of their average, with a header."""
+        names = list(self.targets[target])
+        rows = {
+            **{name: found[target] for name, found in self.members.items()},
+            "average": self.targets[target],
+        }
+        cells = [[name, *(format_score(found[each]) for each in names)] for name, found in rows.items()]
+        return [["run", *names], *cells]
 
     def describe_threshold(self, target: str) -> list[str]:
         """Return a line with the scores for the threshold that was chosen on validation, if there is one."""

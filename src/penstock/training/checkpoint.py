@@ -89,6 +89,25 @@ class Checkpoints:
         if state is not None:
             self._write({**state, "status": status, "weights": weights})
 
+    def begin(self) -> None:
+        """Store the identity of a run that has no checkpoints of its own, such as an ensemble.
+
+        Raises:
+            WriteError: The disk is full, or fails.
+        """
+        self._write_state([], Checkpoint(0, Snapshot({}), {}))
+
+    def confirm(self) -> None:
+        """Compare the identity with the stored one, and take over the status of the run.
+
+        Raises:
+            StateError: The folder holds another run.
+        """
+        state = self._read_state()
+        if state is not None:
+            self._check_identity(state)
+            self.status = state["status"]
+
     def load(self) -> Checkpoint | None:
         """Return the newest valid checkpoint; None if there is none yet, or the run is finished.
 
@@ -98,18 +117,7 @@ class Checkpoints:
         state = self._read_state()
         if state is None:
             return None
-        for name in {**state["identity"], **self.identity}:
-            expected, got = state["identity"].get(name), self.identity.get(name)
-            if expected != got:
-                advice = "Resume with the value that the run was started with, or start a new run."
-                path = self.folder / STATE_NAME
-                raise StateError(
-                    f"{name} of the run",
-                    path=path,
-                    expected="none" if expected is None else expected,
-                    got="none" if got is None else got,
-                    advice=advice,
-                )
+        self._check_identity(state)
         faults = []
         if state["status"] == "finished":
             self.status = "finished"
@@ -131,6 +139,20 @@ class Checkpoints:
             got=f"{len(faults)} damaged",
             advice="Start a new run.",
         ) from (faults[0] if faults else None)
+
+    def _check_identity(self, state: Mapping[str, Any]) -> None:
+        for name in {**state["identity"], **self.identity}:
+            expected, got = state["identity"].get(name), self.identity.get(name)
+            if expected != got:
+                advice = "Resume with the value that the run was started with, or start a new run."
+                path = self.folder / STATE_NAME
+                raise StateError(
+                    f"{name} of the run",
+                    path=path,
+                    expected="none" if expected is None else expected,
+                    got="none" if got is None else got,
+                    advice=advice,
+                )
 
     def _read_moment(self, entry: Mapping[str, Any]) -> Checkpoint:
         path = self.folder / FOLDER_NAME / str(entry["file"])

@@ -5,9 +5,10 @@ In: the folder of a finished run. Out: a `Run` with its model and best weights, 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,11 +24,13 @@ from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
+from penstock.training.average import average_models
 from penstock.training.checkpoint import read_result
 from penstock.training.run_files import (
     CONFIG_NAME,
     check_facts,
     read_choices,
+    read_count,
     read_history,
     read_run_config,
 )
@@ -56,9 +59,10 @@ class Run:
         pipeline: Pipeline that turns records into the inputs of the model.
         tasks: Task of each target.
         logits: Whether the model returns logits rather than probabilities, by target.
-        history: Metrics of each epoch.
+        history: Metrics of each epoch; empty for an ensemble, whose members have their own.
         settings: Content of `run.yaml`.
         choices: What was measured and chosen on the validation records, by target with classes.
+        members: Runs of an ensemble, whose predictions `model` averages; empty for a single run.
 
     Example:
         ```python
@@ -76,6 +80,7 @@ class Run:
     history: list[dict[str, float]]
     settings: Mapping[str, Any]
     choices: Mapping[str, ValidationChoice] = field(default_factory=dict)
+    members: Sequence[Run] = ()
 
     @property
     def data(self) -> Path | list[Path]:
@@ -103,7 +108,8 @@ class Run:
 
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
-        return f"Run({str(self.folder)!r}, {len(self.history)} epochs, {targets})"
+        size = f"{len(self.members)} members" if self.members else f"{len(self.history)} epochs"
+        return f"Run({str(self.folder)!r}, {size}, {targets})"
 
 
 def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
@@ -116,9 +122,12 @@ def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:
     """Open a run: rebuild its model, and load its weights.
 
+    The model of an ensemble averages its members, which are in `members`.
+
     Args:
         path: Folder of the run.
-        model: The model, if the run was trained with a user's own: a run stores weights, never code.
+        model: The model, or a function that returns it, if the run was trained with a user's own: a run
+            stores weights, never code. An ensemble needs a function.
         functions: Functions of the pipeline's maps, by name.
 
     Raises:
@@ -137,6 +146,8 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
         advice = "Pass a folder that 'penstock train --out' wrote."
         raise NoSuchPathError(f"is not a run (it has no {CONFIG_NAME})", path=folder, advice=advice)
     settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
+    if "ensemble" in settings:
+        return _open_ensemble(folder, settings, model, functions)
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
     facts = settings.get("facts", {})
     check_facts(facts, folder / CONFIG_NAME)
@@ -144,11 +155,79 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     if model is None:
         model = _rebuild(folder, settings, pipeline)
     else:
+        model = model() if is_model_function(model) else model
         check_model(model, pipeline, tasks)
     load_weights(folder, model, pipeline)
     logits = facts.get("logits") or find_logits(model, tasks, pipeline)
     choices = read_choices(facts, folder / CONFIG_NAME)
     return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings, choices)
+
+
+MEMBER_NAME: Final = "member-{}"
+"""Folder of a member of an ensemble, with its number from 1."""
+
+
+def _open_ensemble(
+    folder: Path, settings: Mapping[str, Any], model: Any, functions: Mapping[str, MapFunction] | None
+) -> Run:
+    """Open the members of an ensemble, and average them."""
+    path = folder / CONFIG_NAME
+    if read_result(folder)[0] != "finished":
+        raise _make_unfinished_error(folder)
+    if model is not None and not is_model_function(model):
+        raise OptionError(
+            "model",
+            expected="a function that returns a new model for each member of the ensemble",
+            got="one model",
+            advice="Pass the function that builds it: model=build.",
+        )
+    number = read_count(settings, "ensemble", "members", path) or 0
+    members = [open_run(folder / MEMBER_NAME.format(each + 1), model, functions) for each in range(number)]
+    found, stored = combine_digests([each.folder for each in members]), read_result(folder)[1]
+    if found != stored:
+        raise StateError(
+            "SHA-256 of the weights of the members",
+            path=folder,
+            expected=stored,
+            got=found,
+            advice="A member was trained again after that: train the ensemble in a new folder.",
+        )
+    return make_ensemble(folder, settings, members)
+
+
+def make_ensemble(folder: Path, settings: Mapping[str, Any], members: Sequence[Run]) -> Run:
+    """Return the run whose model averages the models of other runs with the same pipeline.
+
+    Raises:
+        StateError: The members have different pipelines.
+    """
+    first = members[0]
+    for each in members:
+        if each.pipeline.fingerprint() != first.pipeline.fingerprint():
+            raise StateError(
+                f"{PIPELINE_NAME} of a member",
+                path=each.folder,
+                expected=f"the pipeline of {first.folder.name}",
+                got="another one",
+                advice="Restore the folder of the ensemble.",
+            )
+    model = average_models(
+        [each.model for each in members], first.pipeline, first.tasks, [each.logits for each in members]
+    )
+    choices = read_choices(settings.get("facts"), folder / CONFIG_NAME)
+    logits = dict.fromkeys(first.tasks, False)
+    return Run(folder, model, first.pipeline, first.tasks, logits, [], settings, choices, tuple(members))
+
+
+def combine_digests(folders: Sequence[Path]) -> str:
+    """Return one SHA-256 for the weights of several runs."""
+    digests = [str(read_result(each)[1]) for each in folders]
+    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def is_model_function(model: Any) -> bool:
+    """Whether a value is a function that returns a model, rather than a model, which is callable as well."""
+    return callable(model) and not hasattr(model, "predict_on_batch")
 
 
 def _reopen(folder: str, digest: str | None) -> Run:

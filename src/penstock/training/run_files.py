@@ -71,10 +71,12 @@ OWN_MODEL: Final = "own"
 """Value of `model` in `run.yaml` for a user's own model, whose code is not stored."""
 
 TABLES: Final = (
-    *("source", "data", "target", "declared", "convert", "fields", "groups", "model", "train", "facts"),
+    *("source", "data", "target", "declared", "convert", "fields", "groups", "ensemble", "folds", "model"),
+    *("train", "facts"),
 )
 """`source` and `data` are paths; `declared` are the declared fields of TFRecords; `facts` are results of this
-run, which another run with the same settings does not take over."""
+run, which another run with the same settings does not take over. `ensemble` and `folds` hold how many runs
+there are, in folders of their own."""
 
 _STRINGS: Final = ("source", "data", "target")
 
@@ -148,6 +150,9 @@ STATE_NAME: Final = "state.json"
 HELD_OUT: Final = "held out of train"
 """Value of `validation` in `facts`, where a share of the train split is held out for validation."""
 
+MOST_RUNS: Final = 1000
+"""Maximum number of runs of an ensemble, or of folds."""
+
 MOST_LABELS: Final = 1_000_000
 """Maximum number of labels of a target; more is taken for a damaged file."""
 
@@ -175,6 +180,18 @@ def check_facts(facts: object, path: PathLike) -> None:
         target.child("labels").integer(0 if kind == "regression" else 1, MOST_LABELS)
     for is_logit in logits.values():
         is_logit.flag()
+
+
+def read_count(settings: Mapping[str, Any], table: str, key: str, path: PathLike) -> int | None:
+    """Return the number of runs in a table such as `ensemble`; None if there is no such table.
+
+    Raises:
+        SchemaError: It is not a whole number of at least 2.
+    """
+    if table not in settings:
+        return None
+    value = JsonValue(settings[table], Document("run", path=path, root=table)).child(key)
+    return value.integer(2, MOST_RUNS)
 
 
 def read_choices(facts: object, path: PathLike) -> dict[str, ValidationChoice]:

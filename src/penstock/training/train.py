@@ -83,6 +83,7 @@ class Training:
         settings: Further tables for `run.yaml`.
         callbacks: The user's own Keras callbacks.
         watcher: Object that is notified of progress.
+        make_model: Returns a new model of the user, where several are trained.
         losses: Losses of targets of numbers that are not the squared error, by target.
         numbers: How targets of numbers are learned and why, for `run.yaml`.
         choose: Called before a new run starts; returns the training with what it chose on validation.
@@ -97,6 +98,7 @@ class Training:
     settings: Mapping[str, Any] = field(default_factory=dict)
     callbacks: Sequence[Any] = ()
     watcher: Watcher = field(default_factory=SilentWatcher)
+    make_model: Callable[[], Any] | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
     choose: Callable[[Training], Training] | None = None
@@ -114,12 +116,20 @@ class Training:
             StateError: The checkpoints in the folder belong to another run.
         """
         with restored_random_state():
-            chosen = self if self.choose is None else replace(self.choose(self), choose=None)
-            tasks = find_tasks(chosen.pipeline)
-            loaders = chosen.make_loaders()
-            is_validated = loaders.validation is not None
-            options = chosen.options.resolved(loaders.train.num_steps(0), is_validated=is_validated)
-            return replace(chosen, options=options)._run(tasks, loaders, resume=resume)
+            prepared, loaders = self.prepare()
+            return prepared._run(find_tasks(prepared.pipeline), loaders, resume=resume)
+
+    def prepare(self) -> tuple[Training, TrainingLoaders]:
+        """Make the choices that come before a new run; return the training with all options, and its loaders.
+
+        Raises:
+            PenstockError: See `run`.
+        """
+        chosen = self if self.choose is None else replace(self.choose(self), choose=None)
+        loaders = chosen.make_loaders()
+        is_validated = loaders.validation is not None
+        options = chosen.options.resolved(loaders.train.num_steps(0), is_validated=is_validated)
+        return replace(chosen, options=options), loaders
 
     def _run(self, tasks: Mapping[str, Task], loaders: TrainingLoaders, *, resume: bool) -> Run:
         for number, split in enumerate(self._list_splits()):
@@ -138,7 +148,7 @@ class Training:
         build_state(fitted, loaders.train)
         if loaders.validation is not None and not self.callbacks:
             check_monitor(fitted, self.options.monitor)
-        checkpoints = Checkpoints(self.folder, self._identify(loaders.train, built_from))
+        checkpoints = Checkpoints(self.folder, self.identify(loaders.train, built_from))
         moment = checkpoints.load() if resume else None
         settings = self._describe(
             model, tasks, loaders, built_from, {"logits": logits, "class_weights": weights}
@@ -343,7 +353,7 @@ class Training:
                 setattr(each.optimizer, _COMPILED_BY_RUN, True)
         return weights
 
-    def _identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:
+    def identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:
         """Return what a checkpoint must have in common with this run: everything that changes the weights."""
         train = self.options.to_json()
         return {
@@ -356,7 +366,7 @@ class Training:
             **({"losses": dict(self.losses)} if self.losses else {}),
         }
 
-    def _list_options(self, *, model_is_owners: bool) -> dict[str, Any]:
+    def list_options(self, *, model_is_owners: bool) -> dict[str, Any]:
         """Return the options that are used; a model that its owner has compiled does not use all."""
         options = self.options.to_json()
         return {name: each for name, each in options.items() if name not in COMPILED or not model_is_owners}
@@ -389,7 +399,7 @@ class Training:
         return {
             **self.settings,
             "model": OWN_MODEL if built_from is None else built_from.to_json(),
-            "train": self._list_options(model_is_owners=is_compiled_by_owner(model)),
+            "train": self.list_options(model_is_owners=is_compiled_by_owner(model)),
             "facts": facts,
         }
 

@@ -94,7 +94,8 @@ def evaluate(
             Raw rows are encoded like the data of the run, and rows without a label are left out. By default,
             the data set of the run.
         split: Name of the split; by default "test", or the only split of data that is not the run's own.
-        model: The `keras.Model`, for a run with your own model.
+        model: The `keras.Model`, or a function that returns it, for a run with your own model; an ensemble
+            needs a function.
         functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
             already.
         options: Attributes of `penstock.options.EvaluateOptions`; for raw data also `on_error`,
@@ -147,9 +148,19 @@ def run_evaluation(
     }
 
     def score(chosen: Split, pipeline: Pipeline) -> Evaluation:
-        return evaluate_split(
+        found = evaluate_split(
             opened.predictor(), pipeline, opened.tasks, chosen, options, on_progress, thresholds
         )
+        plain = EvaluateOptions(
+            batch_size=options.batch_size, bootstrap=0, importance=False, mistakes=0, seed=options.seed
+        )
+        members = {
+            each.folder.name: evaluate_split(
+                each.predictor(), pipeline, opened.tasks, chosen, plain, on_progress
+            ).targets
+            for each in getattr(opened, "members", ())
+        }
+        return replace(found, members=members)
 
     if data is not None and not is_stored(data):
         if split is not None:

@@ -5,57 +5,43 @@ In: a data set or raw data, optionally a model, and options. Out: a `Run` in a f
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Any, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import (
-    BusyError,
-    FieldError,
     OptionError,
-    PathError,
-    PenstockError,
-    SchemaError,
-    SourceError,
     StateError,
-    TrainingDataError,
     UnknownNameError,
     importing,
 )
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration, is_stored, open_declared
+from penstock.jobs.train.ensemble import EnsembleTraining, check_number
 from penstock.jobs.train.image_fields import IMAGE_OPTIONS, refuse_image_options, set_images
 from penstock.jobs.train.number_targets import FitPipeline, choose_numbers, describe_choice
+from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
-from penstock.shards.destination import find_staging
-from penstock.shards.lock import WriterLock
-from penstock.shards.manifest import MANIFEST_NAME
-from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import TrainChoices, make_options
 from penstock.training.progress import Watcher
-from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data
-from penstock.training.run_files import CONFIG_NAME, read_run_config
+from penstock.training.random_state import seeded
+from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data, is_model_function
+from penstock.training.run_files import CONFIG_NAME, read_count, read_run_config
 from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 
 _log = logging.getLogger("penstock")
-
-RUNS: Final = "runs"
-"""Default parent folder of runs."""
 
 
 def train(  # noqa: PLR0913 - what is trained and what with; how is in the options
@@ -69,6 +55,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     callbacks: Sequence[Any] = (),
     watcher: Watcher | None = None,
     model_options: ModelOptions | None = None,
+    ensemble: int | None = None,
     **options: Unpack[TrainChoices],
 ) -> Run:
     """Train a model on a data set, and store the results in a run folder.
@@ -84,7 +71,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
             for the data of the run.
         model: A Keras model whose inputs have the names of the pipeline's inputs. If not given, a model is
             built for the data. A compiled model is trained as it is; others get the optimizer and losses of
-            `options`.
+            `options`. Or a function that returns a new model, which an ensemble needs.
         pipeline: The preprocessing from records to inputs; fitted to the data set, if not given.
         out: The folder to write; a new one in `runs/`, if not given.
         target: Name of the target, or several, if the data set does not declare it.
@@ -93,6 +80,8 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         callbacks: Additional Keras callbacks. The state in their plain attributes is restored on resume.
         watcher: Object that is notified of the progress; by default, a display on stderr.
         model_options: How to build the model.
+        ensemble: Number of models to train, with the seeds `seed`, `seed + 1`, …; predictions are their
+            average. Each is a complete run in a folder of its own, `member-1` and so on.
         **options: Everything else; see `penstock.options.TrainOptions`.
 
     Raises:
@@ -118,6 +107,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         model=model,
         pipeline=pipeline,
         model_options=model_options,
+        ensemble=ensemble,
         choices=options,
         resume=resume,
         callbacks=callbacks,
@@ -135,11 +125,12 @@ class TrainJob:
     Attributes:
         data: A data set, the path of one, or raw data; None for the data of the run that is resumed.
         out: Folder of the run; a new one if None.
-        model: The user's own Keras model, or None to build one.
+        model: The user's own Keras model, a function that returns a new one, or None to build one.
         pipeline: A fitted pipeline, or None to fit one.
         fields: Settings of fields for `Pipeline.fit_config`, used if a pipeline is fitted.
         groups: Groups of inputs for `Pipeline.fit_config`, used if a pipeline is fitted.
         model_options: How to build a model.
+        ensemble: Number of models to train and average, or None for a single run.
         choices: Options of `TrainOptions` that were given.
         target: Name of the target, or several, if the data set does not declare it.
         declaration: What is declared about the fields of TFRecords.
@@ -155,6 +146,7 @@ class TrainJob:
     fields: Mapping[str, Any] = field(default_factory=dict)
     groups: Mapping[str, Any] = field(default_factory=dict)
     model_options: ModelOptions | None = None
+    ensemble: int | None = None
     choices: Mapping[str, Any] = field(default_factory=dict)
     target: str | Sequence[str] | None = None
     declaration: Declaration = field(default_factory=Declaration)
@@ -170,11 +162,49 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
         PenstockError: See `train`.
     """
     folder = choose_folder(job.out, job.data)
-    make_options(**job.choices)  # before anything is converted
+    check_job(job, folder)  # before anything is converted
     with claim_folder(folder, may_hold=job.resume), discard_unusable_data(folder):
         if job.data is not None and not is_stored(job.data):
             job = _convert(job, folder, watcher)
-        return prepare_training(job, folder, watcher).run(resume=job.resume)
+        return run_prepared(job, prepare_training(job, folder, watcher))
+
+
+def check_job(job: TrainJob, folder: Path) -> None:
+    """Check the options of a job, and that a run which is resumed has as many members.
+
+    Raises:
+        OptionError: An option is not valid.
+        StateError: The folder holds another kind of run.
+    """
+    make_options(**job.choices)
+    if job.ensemble is not None:
+        check_number("ensemble", job.ensemble)
+    if job.resume and (folder / CONFIG_NAME).is_file():
+        path = folder / CONFIG_NAME
+        stored = read_count(read_run_config(path), "ensemble", "members", path)
+        if job.ensemble is not None and job.ensemble != stored:
+            raise StateError(
+                "ensemble of the run",
+                path=path,
+                expected="none: a single run" if stored is None else stored,
+                got=job.ensemble,
+                advice="Resume with the value that the run was started with, or start a new run.",
+            )
+
+
+def run_prepared(job: TrainJob, training: Training) -> Run:
+    """Train one model, or the members of an ensemble.
+
+    Raises:
+        PenstockError: See `train`.
+    """
+    number = job.ensemble
+    path = training.folder / CONFIG_NAME
+    if number is None and job.resume and path.is_file():
+        number = read_count(read_run_config(path), "ensemble", "members", path)
+    if number is None:
+        return training.run(resume=job.resume)
+    return EnsembleTraining(training, number).run(resume=job.resume)
 
 
 def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
@@ -218,6 +248,10 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
     pipeline = job.pipeline
     if pipeline is not None:
         refuse_image_options(job.choices)
+    make_model = job.model if is_model_function(job.model) else None
+    if make_model is not None:
+        with seeded(options.seed):
+            job = replace(job, model=make_model())
 
     def fit(more: Mapping[str, Any]) -> Pipeline:
         share = find_hold_out(data, options)
@@ -251,6 +285,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         settings=_describe(job, data, pipeline, folder, known),
         callbacks=tuple(job.callbacks),
         watcher=watcher,
+        make_model=make_model,
         losses=_recall_losses(known),
         numbers=_read_table(_read_table(known, "facts"), "numbers"),
         choose=None if known else partial(_choose_numbers, job, fit),
@@ -301,105 +336,6 @@ def _refuse_compiling(choices: Mapping[str, Any]) -> None:
             advice = "Remove this option, or pass the model without calling compile()."
             expected = "no value, because the model is already compiled"
             raise OptionError(name, expected=expected, got=show(choices[name]), advice=advice)
-
-
-def choose_folder(out: PathLike | None, data: Any) -> Path:
-    """Return the folder of a run: the given one, or an unused name in `runs/`."""
-    if out is not None:
-        return Path(out)
-    source = data.paths[0].parent if isinstance(data, Dataset) and data.paths else data
-    is_path = isinstance(source, str | os.PathLike)
-    stem = Path(source).resolve().name.split(".")[0] if is_path else ""
-    base = Path(RUNS) / (stem or "run")
-    number = 1
-    folder = base
-    while folder.exists():
-        number += 1
-        folder = base.with_name(f"{base.name}-{number}")
-    return folder
-
-
-@contextmanager
-def claim_folder(folder: Path, *, may_hold: bool) -> Iterator[None]:
-    """Create and lock a folder; at the end, unlock it, and remove it if it is empty.
-
-    Args:
-        folder: The folder.
-        may_hold: Whether the folder may already contain files.
-
-    Raises:
-        PathError: The folder is not empty, and may not contain files.
-        BusyError: Another process has locked the folder.
-        WriteError: The folder cannot be created.
-    """
-    if folder.exists() and not may_hold and (not folder.is_dir() or any(folder.iterdir())):
-        advice = "Continue that run with --resume (in Python: resume=True), or choose another folder."
-        raise PathError("already exists and is not empty", path=folder, advice=advice)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise write_failure(folder, error) from error
-    try:
-        lock = WriterLock(folder)
-    except BusyError:
-        raise
-    except OSError as error:
-        raise write_failure(folder, error) from error
-    try:
-        yield
-    finally:
-        lock.release()
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # succeeds only for an empty folder
-
-
-@contextmanager
-def discard_unusable_data(folder: Path) -> Iterator[list[Path]]:
-    """Remove the data that was converted in this context if an error about the data is raised.
-
-    The corrected call needs other data, or another conversion of the same data, and should find the folder
-    of the run unused. Files that were in the folder before are kept, and so is the data of a run that has
-    started.
-
-    Yields:
-        A list to which the removed folders are added.
-    """
-    there = {path for path in _list_converted(folder) if path.exists()}
-    removed: list[Path] = []
-    try:
-        yield removed
-    except PenstockError as error:
-        if not (folder / CONFIG_NAME).is_file() and _is_about_data(error, folder):
-            for path in _list_converted(folder):
-                if path.is_dir() and path not in there:
-                    shutil.rmtree(path, ignore_errors=True)
-                    removed.append(path)
-        raise
-
-
-def can_reuse_data(error: BaseException, folder: Path) -> bool:
-    """Whether the corrected call after an error can reuse the data that was converted for a run."""
-    if not (folder / DATA_NAME / MANIFEST_NAME).is_file() or (folder / CONFIG_NAME).is_file():
-        return False
-    if not isinstance(error, PenstockError):
-        return True
-    is_inside = error.path is not None and Path(error.path).resolve().is_relative_to(
-        (folder / DATA_NAME).resolve()
-    )
-    return not is_inside and not _is_about_data(error, folder)
-
-
-def _is_about_data(error: PenstockError, folder: Path) -> bool:
-    """Whether correcting an error takes other data, or another conversion."""
-    kinds: tuple[type[PenstockError], ...] = (FieldError, SchemaError, SourceError, TrainingDataError)
-    if not (folder / DATA_NAME).is_dir():  # the error was raised before the conversion
-        kinds = (*kinds, OptionError, UnknownNameError)
-    return isinstance(error, kinds)
-
-
-def _list_converted(folder: Path) -> list[Path]:
-    """Return the folders of the converted data of a run: the finished and the unfinished one."""
-    return [folder / DATA_NAME, find_staging(folder / DATA_NAME)]
 
 
 def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset:

@@ -13,7 +13,8 @@ from penstock.errors import BusyError, NonFiniteError, OptionError, PathError, S
 from raising import containing, mentions, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.jobs.train.train import TrainJob, choose_folder, claim_folder, prepare_training  # noqa: E402
+from penstock.jobs.train.run_folder import choose_folder, claim_folder  # noqa: E402
+from penstock.jobs.train.train import TrainJob, prepare_training  # noqa: E402
 from penstock.shards.lock import WriterLock  # noqa: E402
 from penstock.training import train as core  # noqa: E402
 from penstock.training.progress import SilentWatcher  # noqa: E402
