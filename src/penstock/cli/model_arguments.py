@@ -120,7 +120,9 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     encoders = ("pool", "gru", "conv", "transformer")
     add_model_function(group, "train your own model, returned by a function in a Python file")
     group.add_argument("--preset", choices=("small", "base"), help="size of the model (default: base)")
-    group.add_argument("--text-encoder", choices=encoders, help="encoder of texts (default: pool)")
+    group.add_argument(
+        "--text-encoder", choices=("ngrams", *encoders), help="encoder of texts (default: ngrams)"
+    )
     group.add_argument("--sequence-encoder", choices=encoders, help="encoder of sequences (default: conv)")
     group.add_argument(
         "--image-encoder",

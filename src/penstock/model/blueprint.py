@@ -11,7 +11,7 @@ import keyword
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from penstock.foundation.program import Comment, StatementBlock, Term
 from penstock.model.options import ModelOptions
@@ -22,8 +22,34 @@ _RESERVED: Final = (
     *keyword.softkwlist,
     *(name for name in dir(builtins) if name.islower()),
     *("applications", "build", "keras", "layers", "ops", "regularizers"),
-    *("backbone", "bins", "edges", "flags", "held", "ids", "inputs", "l2", "lines", "mask", "numbers"),
-    *("others", "outputs", "places", "positions", "ramps", "raw", "seen", "weights", "widths", "x", "y"),
+    *(
+        "backbone",
+        "bins",
+        "edges",
+        "flags",
+        "held",
+        "ids",
+        "inputs",
+        "l2",
+        "lines",
+        "mask",
+        "norm",
+        "numbers",
+    ),
+    *(
+        "others",
+        "outputs",
+        "pairs",
+        "places",
+        "positions",
+        "ramps",
+        "raw",
+        "seen",
+        "weights",
+        "widths",
+        "x",
+        "y",
+    ),
 )
 
 
@@ -88,6 +114,24 @@ class Remark(Comment):
     """A comment within a section."""
 
 
+class Ngrams(NamedTuple):
+    """Words and pairs of words of a text.
+
+    Attributes:
+        name: Prefix of the names of its layers.
+        ids: Ids of the n-grams of each text.
+        weights: Weights of these n-grams, with a last axis of size 1.
+        size: Number of ids.
+        cost: L2 regularization of what is learned for each id.
+    """
+
+    name: str
+    ids: Term
+    weights: Term
+    size: int
+    cost: float
+
+
 class Blueprint:
     """The description of a model.
 
@@ -98,6 +142,7 @@ class Blueprint:
         token_width: Size of the vectors of tokens and steps.
         variable: Makes the names of variables.
         layer: Makes the names of layers.
+        ngrams: N-grams of the texts that output layers use.
     """
 
     def __init__(self, options: ModelOptions) -> None:
@@ -107,6 +152,7 @@ class Blueprint:
         self.token_width = self.options.token_width or 0
         self.variable = Namer()
         self.layer = Namer(())
+        self.ngrams: list[Ngrams] = []
         if self.options.l2:
             self.block.bind("l2", REGULARIZERS.L2(self.options.l2))
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from penstock.foundation.program import Statement, Term
 from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, Blueprint, make_stem
 from penstock.model.encoder.grid import encode_array, encode_image
+from penstock.model.encoder.ngrams import add_ngrams
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.encoder.table import encode_categories, encode_numbers, encode_row
 from penstock.model.feature import Feature, find_features
@@ -68,20 +69,29 @@ def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
     # float32 for any dtype policy: probabilities in half precision round to 0 and 1.
     precision: dict[str, Any] = {"dtype": "float32"}
     stem, has_members = make_stem(task.name), (blueprint.options.members or 1) > 1
+    name = f"{stem}_members" if has_members else stem
     if task.kind != "regression":
-        activation = {"activation": _ACTIVATIONS[task.kind]}
-        if not has_members:
-            return _add_output(blueprint, task, blueprint.layer(stem), activation)(x)
-        name = blueprint.layer(f"{stem}_members")
-        members = blueprint.finish(name, _add_output(blueprint, task, name, activation)(x))
-        return _average(blueprint, stem, members)
-    name = f"{stem}_dense"
-    dense = blueprint.finish(name, _add_output(blueprint, task, blueprint.layer(name), {})(x))
+        found = _add_probabilities(blueprint, task, name, x)
+        return _average(blueprint, stem, blueprint.finish(name, found)) if has_members else found
+    dense = blueprint.finish(
+        f"{stem}_dense", _add_output(blueprint, task, blueprint.layer(f"{stem}_dense"), {})(x)
+    )
+    dense = add_ngrams(blueprint, stem, task.units, dense)
     # The dense layer learns standardized numbers; mean and deviation of the target need only a few digits.
     deviation, mean = (float(f"{each:.6g}") for each in (task.deviation, task.mean))
-    name = f"{stem}_members" if has_members else stem
     rescaled = LAYERS.Rescaling(deviation, mean, **precision, name=blueprint.layer(name))(dense)
     return _average(blueprint, stem, blueprint.finish(name, rescaled)) if has_members else rescaled
+
+
+def _add_probabilities(blueprint: Blueprint, task: Task, name: str, x: Term) -> Term:
+    """Describe the layer of the probabilities of a task, of the members of an ensemble or of the model."""
+    activation = _ACTIVATIONS[task.kind]
+    if not blueprint.ngrams:
+        return _add_output(blueprint, task, blueprint.layer(name), {"activation": activation})(x)
+    stem = make_stem(task.name)
+    dense = _add_output(blueprint, task, blueprint.layer(f"{stem}_dense"), {})
+    x = add_ngrams(blueprint, stem, task.units, blueprint.finish(f"{stem}_dense", dense(x)))
+    return LAYERS.Activation(activation, dtype="float32", name=blueprint.layer(name))(x)
 
 
 def _add_output(blueprint: Blueprint, task: Task, name: str, activation: dict[str, Any]) -> Term:

@@ -45,6 +45,7 @@ class Feature:
         is_scaled: Whether the numbers need no scaling: a transform scaled them, or they are zeros and ones.
         pixels: Scaling from pixels, 0 to 255, to the numbers of the image, if it is known.
         edges: Edges of the bins of a number, ascending; fewer than two for a number without bins.
+        num_texts: Number of texts that a tokenizer was fitted to, or None where it is unknown.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Feature:
     is_scaled: bool = False
     pixels: Scaling | None = None
     edges: tuple[float, ...] = ()
+    num_texts: int | None = None
 
     @property
     def stem(self) -> str:
@@ -154,6 +156,7 @@ def _classify_codes(output: Output, transform: Encode | Tokenize, makers: _Maker
         padding=transform.padding,
         mask=makers.find_mask(output),
         is_text=isinstance(transform, Tokenize),
+        num_texts=transform.num_texts if isinstance(transform, Tokenize) else None,
     )
 
 

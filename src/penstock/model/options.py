@@ -60,6 +60,7 @@ BACKBONES: Final[Mapping[str, Scaling]] = {
 
 Preset: TypeAlias = Literal["small", "base"]
 Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]
+TextStyle: TypeAlias = Literal["ngrams", "pool", "gru", "conv", "transformer"]
 Numbers: TypeAlias = Literal["bins", "ramps"]
 
 _OWNER: Final = "ModelOptions"
@@ -86,7 +87,7 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
     },
 }
 # Options that run.yaml of earlier versions lacks, with the values that give the models of those versions.
-_EARLIER: Final[Mapping[str, Any]] = {"numbers": "ramps", "members": 1}
+_EARLIER: Final[Mapping[str, Any]] = {"numbers": "ramps", "members": 1, "text": "pool"}
 _LEAST: Final = {  # a step of a single number cannot be normalized with a mask
     "width": 1,
     "token_width": 2,
@@ -111,11 +112,13 @@ class ModelOptions:
         members: Number of members of the ensemble that the dense layers after the inputs are: members share
             these layers, and each has its own scale of the layers' inputs and its own output layer. The
             prediction is their mean. 1 for no ensemble.
-        text: Encoder of texts. "pool" is the mean of the token embeddings, which trains fastest and is hard
-            to beat on short texts; "gru" and "conv" use the order of tokens; "transformer" uses attention,
-            and needs more records than the others.
-        sequence: Encoder of sequences, with the same choices. "conv" by default, as it uses the order and
-            processes all steps at once; a "gru" processes them one by one, several times slower on CPUs.
+        text: Encoder of texts. "pool" is the mean of the token embeddings; "ngrams" adds to it a linear
+            function of words and pairs of words, directly to the outputs, as in logistic regression; "gru"
+            and "conv" use the order of tokens; "transformer" uses attention, and needs more records than the
+            others.
+        sequence: Encoder of sequences, with the same choices except "ngrams". "conv" by default, as it uses
+            the order and processes all steps at once; a "gru" processes them one by one, several times slower
+            on CPUs.
         image: Encoder of images: "cnn", a small convolutional network that adapts to the image size; or the
             name of a model of `keras.applications`, such as "MobileNetV2".
         image_weights: File of pretrained weights for that model, without its top. By default the model is
@@ -143,7 +146,7 @@ class ModelOptions:
     preset: Preset = "base"
     numbers: Numbers = "bins"
     members: int | None = None
-    text: Style = "pool"
+    text: TextStyle = "ngrams"
     sequence: Style = "conv"
     image: str = "cnn"
     image_weights: str | os.PathLike[str] | None = None
@@ -161,8 +164,8 @@ class ModelOptions:
     def __post_init__(self) -> None:
         check_choice(_OWNER, "preset", self.preset, get_args(Preset))
         check_choice(_OWNER, "numbers", self.numbers, get_args(Numbers))
-        for option in ("text", "sequence"):
-            check_choice(_OWNER, option, getattr(self, option), get_args(Style))
+        check_choice(_OWNER, "text", self.text, get_args(TextStyle))
+        check_choice(_OWNER, "sequence", self.sequence, get_args(Style))
         self._check_image()
         if self.units is not None:
             object.__setattr__(self, "units", _check_units(self.units))

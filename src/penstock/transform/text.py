@@ -10,7 +10,7 @@ import dataclasses
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,11 +128,28 @@ class TokenizeFit(Fitted):
 
     Attributes:
         vocabulary: Tokens in the order of their ids; None if the vocabulary or a tokenizer was given.
+        num_texts: Number of records; None in pipelines of earlier versions.
     """
 
     vocabulary: tuple[Entry, ...] | None
+    num_texts: int | None = None
 
-    LOADERS: ClassVar[Mapping[str, Load]] = {"vocabulary": optional(list_of(_load_token))}
+    LOADERS: ClassVar[Mapping[str, Load]] = {
+        "vocabulary": optional(list_of(_load_token)),
+        "num_texts": JsonValue.count,
+    }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form; without a number of texts it is that of earlier versions."""
+        form = super().to_json()
+        return {name: each for name, each in form.items() if name != "num_texts" or each is not None}
+
+    @classmethod
+    def load(cls, value: JsonValue) -> Self:
+        """Read the JSON form; the number of texts may be absent."""
+        given = value.object(*cls.LOADERS)
+        names = [name for name in cls.LOADERS if name != "num_texts" or name in given]
+        return cls(**{name: cls.LOADERS[name](value.child(name)) for name in names})
 
 
 @dataclass(frozen=True, repr=False)
@@ -215,16 +232,25 @@ class Tokenize(Padded):
         """Token of each id: '' is padding, '[UNK]' any unknown token; a token that is not UTF-8 is bytes."""
         return self._get_tokenizer().tokens
 
+    @property
+    def num_texts(self) -> int | None:
+        """Number of records that it was fitted to; None if it is not known."""
+        return None if self.fitted is None else self.fitted.num_texts
+
+    def tokenize(self, column: Column, most: int) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the first `most` ids of each text of a column, and the offsets of the texts in them."""
+        return self._get_tokenizer().tokenize(need_texts(column), most)
+
     def fit(self, name: str, field: Field, source: FitSource) -> Tokenize:
         """Return the transform fitted to a field, with its vocabulary."""
         self.derive(name, field)
         if self.tokenizer is not None or self.vocabulary is not None:
-            return replace(self, fitted=TokenizeFit(None))
+            return replace(self, fitted=TokenizeFit(None, source.num_rows))
         most = None if self.vocabulary_size is None else self.vocabulary_size - len(self._specials)
         columns = source.columns(name)
         # Records without a text get the default of the field, also when the vocabulary is learned.
         texts = columns if field.default is None else (column.without_mask() for column in columns)
-        return replace(self, fitted=TokenizeFit(learn_words(texts, self._rules, most)))
+        return replace(self, fitted=TokenizeFit(learn_words(texts, self._rules, most), source.num_rows))
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
         """Return the part of the fitted state that depends only on the field: nothing."""

@@ -112,10 +112,12 @@ def test_several_targets_give_a_dict():
     }
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", ["ngrams", *STYLES])
 def test_padding_has_no_influence_and_empty_rows_give_numbers(style):
     parts = {"note": NOTE, "hours": HOURS, "speeds": SPEEDS, "y": YES}
-    model, inputs = build(parts, ModelOptions(preset="small", text=style, sequence=style))
+    sequence = "pool" if style == "ngrams" else style
+    model, inputs = build(parts, ModelOptions(preset="small", text=style, sequence=sequence))
+    model.set_weights([each + 0.01 for each in model.get_weights()])  # n-grams begin at 0
     padded = {name: np.pad(array, ((0, 0), (0, 4))) for name, array in inputs.items()}
     short, long = run(model, inputs), run(model, padded)
     assert np.isfinite(short).all()
@@ -161,7 +163,12 @@ def test_tables_have_a_row_for_every_code():
         for layer in model.layers
         if isinstance(layer, keras.layers.Embedding)
     }
-    assert sizes == {"breed_embedding": (4, 4), "rare_embedding": (5, 4), "note_embedding": (10, 16)}
+    assert sizes == {
+        "breed_embedding": (4, 4),
+        "rare_embedding": (5, 4),
+        "note_embedding": (10, 16),
+        "y_note_ngrams": (10 + 1024, 1),
+    }
     assert [choose_width(size, 32) for size in (1, 2, 100, 400, 10**6)] == [2, 3, 16, 32, 32]
 
 

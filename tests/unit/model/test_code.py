@@ -128,18 +128,28 @@ def test_code_of_each_input_builds_the_same_model(name):
     assert set(built.input) == set(pipeline.inputs)
 
 
-@pytest.mark.parametrize("style", ["pool", "gru", "conv", "transformer"])
+@pytest.mark.parametrize("style", ["ngrams", "pool", "gru", "conv", "transformer"])
 def test_code_of_each_sequence_builds_the_same_model(style):
     # The transformer's many layers take their time: only what is special to it.
     chosen = SEQUENCES if style != "transformer" else dict(list(SEQUENCES.items())[:2])
     pipeline, inputs = make_pipeline({**chosen, "y": YES})
-    check_alike(pipeline, inputs, ModelOptions(preset="small", text=style, sequence=style, l2=1e-4))
+    sequence = "pool" if style == "ngrams" else style
+    check_alike(pipeline, inputs, ModelOptions(preset="small", text=style, sequence=sequence, l2=1e-4))
 
 
 @pytest.mark.parametrize("name", TARGETS)
 def test_code_of_each_target_builds_the_same_model(name):
     pipeline, inputs = make_pipeline({"age": AGE, **TARGETS[name]})
     check_alike(pipeline, inputs, ModelOptions(l2=1e-4, dropout=0))
+
+
+@pytest.mark.parametrize("members", [1, 4])
+@pytest.mark.parametrize("name", TARGETS)
+def test_code_of_each_target_of_a_text_builds_the_same_model(name, members):
+    pipeline, inputs = make_pipeline({"note": NOTE, "more": NOTE, **TARGETS[name]})
+    built, _ = check_alike(pipeline, inputs, ModelOptions(preset="small", members=members))
+    tables = [each.name for each in built.layers if each.name.endswith("_ngrams")]
+    assert len(tables) == 2 * len(pipeline.targets)
 
 
 def test_code_of_maps_and_groups_builds_the_same_model():

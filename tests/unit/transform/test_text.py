@@ -8,8 +8,10 @@ import pytest
 from fit_sources import ColumnSource, fit, run, strings
 from penstock.columns import Bytes, Ragged
 from penstock.errors import OptionError, SchemaError
+from penstock.foundation.json_form import JsonValue
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
+from penstock.transform.base import PIPELINE
 from penstock.transform.text import Tokenize, TokenizeFit
 from raising import containing, raises_with
 
@@ -225,3 +227,21 @@ def test_default_of_the_field_is_in_the_vocabulary():
     column.present = np.array([True, False])  # as decoding gives it: the default is filled in
     tokenize = fit(Tokenize(), Text(default="none given"), column)
     assert tokenize.tokens == ("", "[UNK]", "none", "given", "b", "a")
+
+
+def test_fitted_state_has_the_number_of_texts_and_reads_that_of_earlier_versions():
+    transform = fitted()
+    form = transform.fitted.to_json()
+    assert form["num_texts"] == transform.num_texts == len(TRAIN)
+    assert TokenizeFit.load(JsonValue(form, PIPELINE)) == transform.fitted
+    earlier = {"vocabulary": form["vocabulary"]}
+    state = TokenizeFit.load(JsonValue(earlier, PIPELINE))
+    assert state.num_texts is None
+    assert state.to_json() == earlier
+
+
+def test_tokenize_returns_the_first_ids_of_each_text_and_their_offsets():
+    ids, offsets = fitted().tokenize(strings(["the cat", "", "The, the CAT"]), 2)
+    the, cat = run(fitted(), strings(["the cat"]))[0].tolist()
+    assert ids.tolist() == [the, cat, the, the]
+    assert offsets.tolist() == [0, 2, 2, 4]

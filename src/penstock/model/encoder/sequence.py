@@ -1,4 +1,4 @@
-"""Encoders of texts and sequences: mean pooling, GRU, convolution or transformer.
+"""Encoders of texts and sequences: mean pooling, n-grams, GRU, convolution or transformer.
 
 In: padded sequences of ids or numbers. Out: one vector per record. Padding has no influence, and an empty
 sequence gives zeros: Keras' own masked pooling divides by the number of steps, which gives NaN.
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from penstock.errors import OptionError
 from penstock.foundation.program import Term
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, REGULARIZERS, TABLE_COST, Blueprint, cast_float
+from penstock.model.encoder.ngrams import weigh_ngrams
 from penstock.model.feature import Feature
 
 _WORD_DROPOUT: Final = 0.5  # share of whole words
@@ -144,8 +145,12 @@ def encode_sequence(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of a text or a sequence; return the term for the vector."""
     style = blueprint.options.text if feature.is_text else blueprint.options.sequence
     blueprint.block.note(f"{feature.name}: {_describe(feature)}.")
-    is_pooled = style == "pool" and feature.is_text
-    return _STYLES[style](blueprint, embed_steps(blueprint, feature, is_pooled=is_pooled))
+    is_pooled = style in ("ngrams", "pool") and feature.is_text
+    steps = embed_steps(blueprint, feature, is_pooled=is_pooled)
+    vector = _STYLES[style](blueprint, steps)
+    if style == "ngrams":
+        weigh_ngrams(blueprint, feature, steps.mask)
+    return vector
 
 
 def _describe(feature: Feature) -> str:
@@ -241,6 +246,7 @@ def _add_dense(blueprint: Blueprint, name: str, x: Term) -> Term:
 
 
 _STYLES: Final[dict[str, Callable[[Blueprint, Steps], Term]]] = {
+    "ngrams": _pool,
     "pool": _pool,
     "gru": _recur,
     "conv": _convolve,
