@@ -78,6 +78,9 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         "--ensemble", type=int, metavar="N", help="train N models with the next seeds, and average them"
     )
     group.add_argument(
+        "--folds", type=int, metavar="N", help="cross-validate: N runs, each scored on the part it leaves out"
+    )
+    group.add_argument(
         "--class-weights",
         choices=("none", "balanced", "auto"),
         help="weight rare classes up; auto: only if one is rarer than half an equal share (default: none)",

@@ -9,7 +9,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.cli.terminal import print_table
 from penstock.dataset import open as open_dataset
@@ -19,6 +19,9 @@ from penstock.score.evaluation import format_score
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.options import make_options
 from penstock.training.run import Run
+
+if TYPE_CHECKING:
+    from penstock.jobs.train.folds import CrossValidation  # reads and writes tables
 
 
 def print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> None:
@@ -71,6 +74,42 @@ def _find_best(run: Run) -> Mapping[str, float]:
     known = [row for row in run.history if math.isfinite(row[options.monitor])] or run.history[-1:]
     choose = min if options.is_lower_better(run.tasks) else max
     return choose(known, key=lambda row: row[options.monitor])
+
+
+def print_folds(done: CrossValidation, own_model: str | None, warnings: list[str] | None) -> None:
+    """Print the scores of a cross-validation as a table; or as JSON, if a list of warnings is given."""
+    if warnings is not None:
+        result = {
+            "run": str(done.folder),
+            "folds": [str(each) for each in done.runs],
+            "records": done.records,
+            "predictions": str(done.predictions),
+            "scores": done.scores,
+            "mean": done.means,
+            "deviation": done.deviations,
+            "warnings": warnings,
+        }
+        print(json.dumps(result))
+        return
+    for target, means in done.means.items():
+        header = [f"out of fold, {target}" if len(done.means) > 1 else "out of fold", "mean", "deviation"]
+        rows = [
+            [
+                name,
+                format_score(mean),
+                format_score(done.deviations[target][name]),
+                *(format_score(each[target][name]) for each in done.scores.values()),
+            ]
+            for name, mean in means.items()
+        ]
+        print_table([*header, *done.scores], rows, right=[*header[1:], *done.scores])
+    name = escape(shlex.quote(str(done.folder)))
+    own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
+    path = escape(str(done.predictions))
+    print(f"\n{done.records:,} records, each predicted by the model of its fold: {path}")
+    print(f"The runs of the folds are in {name}. Next:")
+    print(f"  penstock evaluate {name}/{done.runs[0].name}{own}")
+    print("To predict new data, train a model on all records: the same command without --folds.")
 
 
 def _print_members(run: Run) -> None:

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.cli.model_file import load_model
 from penstock.cli.option_values import flatten, list_given, read_declaration
-from penstock.cli.run_summary import print_run
+from penstock.cli.run_summary import print_folds, print_run
 from penstock.cli.terminal import format_count, print_message, print_table
 from penstock.errors import (
     CorruptRecordError,
@@ -25,6 +25,7 @@ from penstock.errors import (
     importing,
 )
 from penstock.jobs.stored_data import Declaration, is_stored
+from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.run_folder import (
     can_reuse_data,
     choose_folder,
@@ -32,10 +33,9 @@ from penstock.jobs.train.run_folder import (
     discard_unusable_data,
 )
 from penstock.jobs.train.train import (
-    TrainJob,
-    check_job,
     prepare_training,
     recall_fields,
+    run_folds,
     run_prepared,
 )
 from penstock.model.build import build_model
@@ -48,6 +48,9 @@ from penstock.training.progress import SilentWatcher
 from penstock.training.random_state import seeded
 from penstock.training.run import DATA_NAME, Run
 from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
+
+if TYPE_CHECKING:
+    from penstock.jobs.train.folds import CrossValidation  # reads and writes tables
 
 _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "schedule", "averaging", "weight_decay", "optimizer", "clip"),
@@ -101,7 +104,10 @@ def run(args: argparse.Namespace) -> int:
         except (Exception, KeyboardInterrupt) as error:
             _advise(folder, error, removed, existed_before=existed_before)
             raise
-    print_run(done, args.model, warnings if args.json else None)
+    if isinstance(done, Run):
+        print_run(done, args.model, warnings if args.json else None)
+    else:
+        print_folds(done, args.model, warnings if args.json else None)
     return 0
 
 
@@ -111,7 +117,7 @@ def _train(
     job: TrainJob,
     folder: Path,
     warnings: list[str],
-) -> Run:
+) -> Run | CrossValidation:
     """Train, and add the warnings about data and model to a list."""
     paths = args.paths or _find_source(config)
     if not (args.resume and (folder / CONFIG_NAME).is_file()):
@@ -126,6 +132,8 @@ def _train(
             _confirm_data(args, folder)
         job = replace(job, data=folder / DATA_NAME)
     with _CollectingDisplay(warnings) as display:
+        if find_number(job, folder, "folds") is not None:
+            return run_folds(job, folder, display)
         training = prepare_training(job, folder, display)
         warnings += training.pipeline.warnings
         return run_prepared(job, training)
@@ -172,13 +180,16 @@ def _names_path(error: BaseException) -> bool:
 
 
 def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
-    choices, ensemble = _table(config, "train"), _table(config, "ensemble").get("members")
+    choices = _table(config, "train")
+    ensemble, folds = _table(config, "ensemble").get("members"), _table(config, "folds").get("number")
     if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
         stored = read_run_config(Path(args.out) / CONFIG_NAME)
         choices = {**_table(stored, "train"), **choices}
         ensemble = ensemble if ensemble is not None else _table(stored, "ensemble").get("members")
+        folds = folds if folds is not None else _table(stored, "folds").get("number")
     choices |= list_given(args, _TRAIN)
     ensemble = ensemble if args.ensemble is None else args.ensemble
+    folds = folds if args.folds is None else args.folds
     if args.patience == -1:
         choices["patience"] = None
     given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
@@ -189,8 +200,8 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
             raise OptionError("--model", expected="your own model, or options to build one", got="both")
         with seeded(make_options(**choices).seed):
             model = load_model(args.model)
-        if ensemble is not None and not (args.show_model or args.write_model):
-            model = partial(load_model, args.model)  # each member needs a model of its own
+        if not (ensemble is None and folds is None) and not (args.show_model or args.write_model):
+            model = partial(load_model, args.model)  # each member or fold needs a model of its own
     elif config.get("model") == OWN_MODEL:
         advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
         raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
@@ -203,6 +214,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         groups=_table(config, "groups"),
         model_options=ModelOptions.from_json(form) if form else None,
         ensemble=ensemble,
+        folds=folds,
         choices=choices,
         target=declared.target or config.get("target"),
         declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),

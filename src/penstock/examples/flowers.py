@@ -91,7 +91,9 @@ def train_model(flowers: ps.Dataset, epochs: int, show: Presenter) -> ps.Run:
     """Train a model on all inputs."""
     # or: penstock train flowers --out runs/all-together --batch-size 64 --learning-rate 0.003
     #   --averaging 0.95 --epochs 8 --seed 7
-    return ps.train(flowers, out="runs/all-together", epochs=epochs, watcher=show.watch(ALL), **SETTINGS)
+    watcher = show.watch(ALL)
+    run: ps.Run = ps.train(flowers, out="runs/all-together", epochs=epochs, watcher=watcher, **SETTINGS)
+    return run
 
 
 def evaluate_model(run: ps.Run, flowers: ps.Dataset) -> Any:

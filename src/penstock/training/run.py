@@ -146,6 +146,8 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
         advice = "Pass a folder that 'penstock train --out' wrote."
         raise NoSuchPathError(f"is not a run (it has no {CONFIG_NAME})", path=folder, advice=advice)
     settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
+    if "folds" in settings:
+        raise _make_folds_error(folder)
     if "ensemble" in settings:
         return _open_ensemble(folder, settings, model, functions)
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
@@ -162,6 +164,12 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     choices = read_choices(facts, folder / CONFIG_NAME)
     return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings, choices)
 
+
+FOLD_NAME: Final = "fold-{}"
+"""Folder of a fold of a cross-validation, with its number from 1."""
+
+OUT_OF_FOLD_NAME: Final = "predictions.parquet"
+"""File of the out-of-fold predictions of a cross-validation."""
 
 MEMBER_NAME: Final = "member-{}"
 """Folder of a member of an ensemble, with its number from 1."""
@@ -345,6 +353,19 @@ def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> A
 def _make_unfinished_error(folder: Path) -> StateError:
     advice = f"Continue it: penstock train --resume --out {folder}."
     return StateError("run", path=folder, expected="a finished run", got="an unfinished one", advice=advice)
+
+
+def _make_folds_error(folder: Path) -> StateError:
+    return StateError(
+        "run",
+        path=folder,
+        expected="the folder of one run",
+        got="a cross-validation, which has a model for each fold",
+        advice=(
+            f"Its scores are in {CONFIG_NAME}, its predictions in {OUT_OF_FOLD_NAME}. Use one fold, such as "
+            f"{folder / FOLD_NAME.format(1)}, or train a model without --folds."
+        ),
+    )
 
 
 def _make_model_error(path: Path, what: str, expected: object, got: object) -> StateError:

@@ -150,7 +150,7 @@ STATE_NAME: Final = "state.json"
 HELD_OUT: Final = "held out of train"
 """Value of `validation` in `facts`, where a share of the train split is held out for validation."""
 
-MOST_RUNS: Final = 1000
+MOST_RUNS: Final = 100
 """Maximum number of runs of an ensemble, or of folds."""
 
 MOST_LABELS: Final = 1_000_000

@@ -58,12 +58,13 @@ COMPILED: Final = (
 )
 """Options that are not used for a model that its owner has compiled."""
 
-# Options that do not change the weights, so that a resumed run may have other values.
-_WITHOUT_EFFECT: Final = (
+WITHOUT_EFFECT: Final = (
     *("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled"),
     # Pipeline and losses hold what follows from them.
     *("target_scale", "number_loss", "image_size", "augment"),
 )
+"""Options that do not change the weights, so that a resumed run may have other values."""
+
 _LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
@@ -213,8 +214,7 @@ class Training:
         return settings
 
     def _list_splits(self) -> list[Split]:
-        names = (_find_train(self.data), _find_validation(self.data))
-        return [self.data[name] for name in names if name is not None]
+        return [self.data[name] for name in list_training_splits(self.data)]
 
     def make_loaders(self) -> TrainingLoaders:
         """Return the loaders of the run.
@@ -361,7 +361,7 @@ class Training:
             "data": loader.state_dict()["data"],
             "backend": keras.backend.backend(),
             "model": OWN_MODEL if built_from is None else built_from.to_json(),
-            **{name: value for name, value in train.items() if name not in _WITHOUT_EFFECT},
+            **{name: value for name, value in train.items() if name not in WITHOUT_EFFECT},
             # Only where there are any: runs of earlier versions have none.
             **({"losses": dict(self.losses)} if self.losses else {}),
         }
@@ -456,6 +456,24 @@ def find_hold_out(data: Dataset, options: TrainOptions) -> float:
     ):
         return 0.0
     return options.hold_out
+
+
+def list_training_splits(data: Dataset) -> list[str]:
+    """Return the names of the splits that a run uses: train, and validation if there is one.
+
+    Raises:
+        TrainingDataError: There are several splits, and none of them is "train".
+    """
+    return [name for name in (_find_train(data), _find_validation(data)) if name is not None]
+
+
+def find_validation_share(data: Dataset, options: TrainOptions) -> float:
+    """Return the share of the records of `list_training_splits` that a run validates with."""
+    held = _find_validation(data)
+    if held is None:
+        return find_hold_out(data, options)
+    num_held = len(data[held])
+    return num_held / (num_held + len(data[_find_train(data)]))
 
 
 def _find_train(data: Dataset) -> str:

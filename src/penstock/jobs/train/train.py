@@ -8,10 +8,10 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
@@ -23,8 +23,9 @@ from penstock.errors import (
 )
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration, is_stored, open_declared
-from penstock.jobs.train.ensemble import EnsembleTraining, check_number
+from penstock.jobs.train.ensemble import EnsembleTraining
 from penstock.jobs.train.image_fields import IMAGE_OPTIONS, refuse_image_options, set_images
+from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.number_targets import FitPipeline, choose_numbers, describe_choice
 from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
 from penstock.model.options import ModelOptions
@@ -37,11 +38,48 @@ from penstock.training.options import TrainChoices, make_options
 from penstock.training.progress import Watcher
 from penstock.training.random_state import seeded
 from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data, is_model_function
-from penstock.training.run_files import CONFIG_NAME, read_count, read_run_config
+from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
 from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 
+if TYPE_CHECKING:
+    from penstock.jobs.train.folds import CrossValidation  # reads raw data and writes tables
+
 _log = logging.getLogger("penstock")
+
+
+@overload
+def train(
+    data: Any,
+    *,
+    model: Any = None,
+    pipeline: Pipeline | None = None,
+    out: PathLike | None = None,
+    target: str | Sequence[str] | None = None,
+    resume: bool = False,
+    callbacks: Sequence[Any] = (),
+    watcher: Watcher | None = None,
+    model_options: ModelOptions | None = None,
+    ensemble: int | None = None,
+    folds: None = None,
+    **options: Unpack[TrainChoices],
+) -> Run: ...
+@overload
+def train(
+    data: Any,
+    *,
+    folds: int,
+    model: Any = None,
+    pipeline: Pipeline | None = None,
+    out: PathLike | None = None,
+    target: str | Sequence[str] | None = None,
+    resume: bool = False,
+    callbacks: Sequence[Any] = (),
+    watcher: Watcher | None = None,
+    model_options: ModelOptions | None = None,
+    ensemble: int | None = None,
+    **options: Unpack[TrainChoices],
+) -> CrossValidation: ...
 
 
 def train(  # noqa: PLR0913 - what is trained and what with; how is in the options
@@ -56,8 +94,9 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     watcher: Watcher | None = None,
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
+    folds: int | None = None,
     **options: Unpack[TrainChoices],
-) -> Run:
+) -> Run | CrossValidation:
     """Train a model on a data set, and store the results in a run folder.
 
     A run that was killed at any moment can be resumed with `resume=True`. On the CPU of one machine it ends
@@ -82,6 +121,10 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         model_options: How to build the model.
         ensemble: Number of models to train, with the seeds `seed`, `seed + 1`, …; predictions are their
             average. Each is a complete run in a folder of its own, `member-1` and so on.
+        folds: Number of folds of a cross-validation over the train and validation splits; a test split is not
+            used. Each record is predicted by a model that was trained without its fold. Each fold is a
+            complete run in a folder of its own, `fold-1` and so on. Returns a `CrossValidation`, with the
+            mean and the standard deviation of each score.
         **options: Everything else; see `penstock.options.TrainOptions`.
 
     Raises:
@@ -108,6 +151,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         pipeline=pipeline,
         model_options=model_options,
         ensemble=ensemble,
+        folds=folds,
         choices=options,
         resume=resume,
         callbacks=callbacks,
@@ -118,45 +162,8 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         return run_training(job, display)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TrainJob:
-    """Arguments of one training run.
-
-    Attributes:
-        data: A data set, the path of one, or raw data; None for the data of the run that is resumed.
-        out: Folder of the run; a new one if None.
-        model: The user's own Keras model, a function that returns a new one, or None to build one.
-        pipeline: A fitted pipeline, or None to fit one.
-        fields: Settings of fields for `Pipeline.fit_config`, used if a pipeline is fitted.
-        groups: Groups of inputs for `Pipeline.fit_config`, used if a pipeline is fitted.
-        model_options: How to build a model.
-        ensemble: Number of models to train and average, or None for a single run.
-        choices: Options of `TrainOptions` that were given.
-        target: Name of the target, or several, if the data set does not declare it.
-        declaration: What is declared about the fields of TFRecords.
-        settings: Additional tables for `run.yaml`.
-        resume: Whether to continue the run in the folder.
-        callbacks: Additional Keras callbacks.
-    """
-
-    data: Any = None
-    out: PathLike | None = None
-    model: Any = None
-    pipeline: Pipeline | None = None
-    fields: Mapping[str, Any] = field(default_factory=dict)
-    groups: Mapping[str, Any] = field(default_factory=dict)
-    model_options: ModelOptions | None = None
-    ensemble: int | None = None
-    choices: Mapping[str, Any] = field(default_factory=dict)
-    target: str | Sequence[str] | None = None
-    declaration: Declaration = field(default_factory=Declaration)
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    resume: bool = False
-    callbacks: Sequence[Any] = ()
-
-
-def run_training(job: TrainJob, watcher: Watcher) -> Run:
-    """Train, and return the run.
+def run_training(job: TrainJob, watcher: Watcher) -> Run | CrossValidation:
+    """Train, and return the run, or the result of a cross-validation.
 
     Raises:
         PenstockError: See `train`.
@@ -166,30 +173,9 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run:
     with claim_folder(folder, may_hold=job.resume), discard_unusable_data(folder):
         if job.data is not None and not is_stored(job.data):
             job = _convert(job, folder, watcher)
+        if find_number(job, folder, "folds") is not None:
+            return run_folds(job, folder, watcher)
         return run_prepared(job, prepare_training(job, folder, watcher))
-
-
-def check_job(job: TrainJob, folder: Path) -> None:
-    """Check the options of a job, and that a run which is resumed has as many members.
-
-    Raises:
-        OptionError: An option is not valid.
-        StateError: The folder holds another kind of run.
-    """
-    make_options(**job.choices)
-    if job.ensemble is not None:
-        check_number("ensemble", job.ensemble)
-    if job.resume and (folder / CONFIG_NAME).is_file():
-        path = folder / CONFIG_NAME
-        stored = read_count(read_run_config(path), "ensemble", "members", path)
-        if job.ensemble is not None and job.ensemble != stored:
-            raise StateError(
-                "ensemble of the run",
-                path=path,
-                expected="none: a single run" if stored is None else stored,
-                got=job.ensemble,
-                advice="Resume with the value that the run was started with, or start a new run.",
-            )
 
 
 def run_prepared(job: TrainJob, training: Training) -> Run:
@@ -198,13 +184,64 @@ def run_prepared(job: TrainJob, training: Training) -> Run:
     Raises:
         PenstockError: See `train`.
     """
-    number = job.ensemble
-    path = training.folder / CONFIG_NAME
-    if number is None and job.resume and path.is_file():
-        number = read_count(read_run_config(path), "ensemble", "members", path)
+    number = find_number(job, training.folder, "ensemble")
     if number is None:
         return training.run(resume=job.resume)
     return EnsembleTraining(training, number).run(resume=job.resume)
+
+
+def run_folds(job: TrainJob, folder: Path, watcher: Watcher) -> CrossValidation:
+    """Cross-validate: train one model per fold.
+
+    Raises:
+        PenstockError: See `train`.
+    """
+    # It reads and writes tables, which other runs do not need.
+    with importing("cross-validation"):
+        from penstock.jobs.train.folds import FoldTraining  # noqa: PLC0415
+
+    known: Mapping[str, Any] = {}
+    if job.resume and (folder / CONFIG_NAME).is_file():
+        known = read_run_config(folder / CONFIG_NAME)
+    if job.model is not None and not is_model_function(job.model):
+        advice = "Pass the function that builds it: model=build."
+        expected = "a function that returns a new model for each fold"
+        raise OptionError("model", expected=expected, got="one model", advice=advice)
+    options = make_options(**{**_read_table(known, "train"), **job.choices})
+    data = _open_data(job, folder, known)
+    model_options = job.model_options
+    if model_options is None and isinstance(known.get("model"), Mapping):
+        model_options = ModelOptions.from_run(known["model"])
+    settings = dict(known)
+    if not known:
+        settings = {
+            **_describe_data(job, data, folder),
+            "fields": dict(job.fields),
+            "groups": dict(job.groups),
+        }
+        chosen = (model_options or ModelOptions()).resolved().to_json()
+        settings["model"] = chosen if job.model is None else OWN_MODEL
+    usual = make_options().to_json()
+    # Only those that were given: some have no effect on a compiled model, and are then refused.
+    choices = {name: each for name, each in options.to_json().items() if each != usual[name]}
+    one = replace(
+        job,
+        fields=_read_table(settings, "fields"),
+        groups=_read_table(settings, "groups"),
+        model_options=model_options,
+        choices=choices,
+        target=None,
+        declaration=Declaration(),
+        settings={},
+        folds=None,
+        resume=True,
+    )
+
+    def prepare(data: Dataset, folder: Path, watcher: Watcher) -> Training:
+        return prepare_training(replace(one, data=data), folder, watcher)
+
+    number = find_number(job, folder, "folds") or 0
+    return FoldTraining(data, folder, number, options, prepare, settings, watcher).run(resume=job.resume)
 
 
 def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
@@ -386,6 +423,17 @@ def _describe(
     """Return the first tables of `run.yaml`."""
     if known:
         return {name: table for name, table in known.items() if name not in ("model", "train", "facts")}
+    tables = _describe_data(job, data, folder)
+    fitted = pipeline.to_json()
+    # The settings of each field, without fitted values; functions over columns have no settings.
+    tables["fields"] = {name: _list_settings(fitted["transforms"].get(name)) for name in data.schema}
+    if fitted.get("groups"):
+        tables["groups"] = {each["name"]: each["members"] for each in fitted["groups"]}
+    return tables
+
+
+def _describe_data(job: TrainJob, data: Dataset, folder: Path) -> dict[str, Any]:
+    """Return the tables of `run.yaml` about the data."""
     paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
     inside = folder / DATA_NAME
     is_inside = inside.is_dir() and paths[0].resolve() == inside.resolve()
@@ -397,11 +445,6 @@ def _describe(
         tables["target"] = targets if len(targets) > 1 else targets[0]
     if "convert" not in tables:
         tables |= _describe_declared(job, data)
-    fitted = pipeline.to_json()
-    # The settings of each field, without fitted values; functions over columns have no settings.
-    tables["fields"] = {name: _list_settings(fitted["transforms"].get(name)) for name in data.schema}
-    if fitted.get("groups"):
-        tables["groups"] = {each["name"]: each["members"] for each in fitted["groups"]}
     return tables
 
 

@@ -1,0 +1,202 @@
+"""Cross-validation: every record is predicted once, by a model that did not see it, and resume is exact."""
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from penstock.errors import OptionError, StateError
+from penstock.score.scores import score
+from penstock.training.run_files import read_run_config
+from penstock.training.tensor_file import read_tensors
+from training_data import Listener
+
+keras = pytest.importorskip("keras")
+from penstock.jobs.train import folds as module  # noqa: E402
+
+ROWS = 150
+SMALL = ps.options.ModelOptions(preset="small", units=(8,), members=1)
+OPTIONS = {"epochs": 2, "batch_size": 16, "seed": 5, "patience": None, "checkpoint_steps": 1}
+NAMES = ("fold-1", "fold-2")
+
+
+def make_table(rows=ROWS):
+    draws = np.random.default_rng(1)
+    x = draws.normal(0, 1, (rows, 2)).astype(np.float32)
+    return {
+        "key": [f"r{row}" for row in range(rows)],
+        "owner": [f"o{row % 40}" for row in range(rows)],
+        "a": x[:, 0],
+        "b": x[:, 1],
+        "sold": np.where(x.sum(1) > 0, "yes", "no").tolist(),
+    }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data") / "toys"
+    return ps.convert(make_table(), folder, target="sold", id="key", group="owner")
+
+
+def train(data, out, **options):
+    given = {"watcher": Listener(), "model_options": SMALL, **OPTIONS, **options}
+    return ps.train(data, out=out, **given)
+
+
+@pytest.fixture(scope="module")
+def whole(data, tmp_path_factory):
+    return train(data, tmp_path_factory.mktemp("whole") / "run", folds=2)
+
+
+def read_weights(folder):
+    return {name: each.tobytes() for name, each in read_tensors(folder / "weights.safetensors")[0].items()}
+
+
+def list_values(split, name="key"):
+    return [sample[name] for sample in split]
+
+
+def test_every_record_outside_the_test_split_is_predicted_once_by_a_model_that_did_not_see_it(data, whole):
+    table = pq.read_table(whole.predictions)
+    expected = list_values(data["train"]) + list_values(data["validation"])
+    assert sorted(table["key"].to_pylist()) == sorted(expected)
+    assert whole.records == len(expected)
+    for number, folder in enumerate(whole.runs, 1):
+        fold = ps.open(folder / "data")
+        predicted = table.filter(np.array(table["fold"]) == number)["key"].to_pylist()
+        assert predicted == list_values(fold["test"])
+        seen = list_values(fold["train"]) + list_values(fold["validation"])
+        assert set(seen).isdisjoint(predicted)
+        assert sorted(seen + predicted) == sorted(expected)
+        owners = [set(list_values(fold[name], "owner")) for name in ("train", "validation", "test")]
+        assert sum(map(len, owners)) == len(set.union(*owners))
+        run = ps.open_run(folder)
+        again = ps.predict(run, fold["test"]).to_arrow()["sold_probability_yes"]
+        chosen = table.filter(np.array(table["fold"]) == number)["sold_probability_yes"]
+        assert again.to_pylist() == chosen.to_pylist()
+
+
+def test_pipelines_are_fitted_to_the_training_part_alone(whole):
+    for folder in whole.runs:
+        fold = ps.open(folder / "data")
+        fitted = ps.Pipeline.load(folder / "pipeline.json").transforms["a"].fitted
+        values = np.array(list_values(fold["train"], "a"))
+        assert fitted.shift[0] == pytest.approx(values.mean(), rel=1e-5)
+
+
+def test_scores_are_those_of_the_predictions_with_mean_and_deviation(whole):
+    table = pq.read_table(whole.predictions)
+    accuracies = []
+    for number, name in enumerate(NAMES, 1):
+        part = table.filter(np.array(table["fold"]) == number)
+        truth = np.array([each == "yes" for each in part["sold_true"].to_pylist()]).astype(int)
+        task = ps.open_run(whole.folder / name).tasks["sold"]
+        found = score(task, truth, part["sold_probability_yes"].to_numpy())
+        assert whole.scores[name]["sold"] == pytest.approx(found)
+        accuracies.append(found["accuracy"])
+    assert whole.means["sold"]["accuracy"] == pytest.approx(np.mean(accuracies))
+    assert whole.deviations["sold"]["accuracy"] == pytest.approx(np.std(accuracies, ddof=1))
+    facts = read_run_config(whole.folder / "run.yaml")["facts"]
+    assert facts["mean"] == whole.means
+    assert facts["deviation"] == whole.deviations
+    assert "accuracy" in str(whole)
+
+
+def test_folder_of_folds_is_not_a_run_but_each_fold_is(data, whole):
+    for use in (ps.open_run, ps.evaluate, lambda folder: ps.predict(folder, data["test"])):
+        with pytest.raises(StateError) as caught:
+            use(whole.folder)
+        assert "cross-validation" in caught.value.got
+        assert "fold-1" in caught.value.advice
+    found = ps.evaluate(whole.folder / "fold-1", importance=False, bootstrap=0)
+    assert found.targets == whole.scores["fold-1"]
+    assert not any("trained on" in note for note in found.notes)
+
+
+class Interruption(BaseException):
+    """The end of a process, as far as its files show it."""
+
+
+class Ending(Listener):
+    """A watcher who ends the process some steps after a note."""
+
+    def __init__(self, note, steps):
+        super().__init__()
+        self.awaited, self.left, self.is_armed = note, steps, False
+
+    def note(self, text):
+        super().note(text)
+        self.is_armed = self.is_armed or text.startswith(self.awaited)
+
+    def step(self, look):
+        if self.is_armed:
+            self.left -= 1
+            if not self.left:
+                raise Interruption
+
+
+def assert_same_folds(folder, other):
+    for name in NAMES:
+        assert read_weights(folder / name) == read_weights(other / name)
+    assert pq.read_table(folder / "predictions.parquet").equals(pq.read_table(other / "predictions.parquet"))
+    first, second = (read_run_config(each / "run.yaml") for each in (folder, other))
+    assert first == second
+
+
+def interrupt(patch, where):
+    """Let a function of the module end the process."""
+
+    def fail(*_, **__):
+        raise Interruption
+
+    patch.setattr(*where, fail)
+
+
+def test_cross_validation_that_is_interrupted_anywhere_ends_the_same(data, whole, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+    given = {"folds": 2}
+    for where in [(module.FoldRequest, "divide"), (module, "link_fold"), (module, "write_run_config")]:
+        with monkeypatch.context() as patch:
+            interrupt(patch, where)
+            with pytest.raises(Interruption):
+                train(data, out, **given, resume=True)
+    with pytest.raises(Interruption):
+        train(data, out, **given, resume=True, watcher=Ending("fold-2", 3))
+    for where in [(module, "open_writer"), (module.Checkpoints, "finish")]:
+        with monkeypatch.context() as patch:
+            interrupt(patch, where)
+            with pytest.raises(Interruption):
+                train(None, out, resume=True)
+    done = train(None, out, resume=True)
+    assert_same_folds(out, whole.folder)
+    assert (done.scores, done.records) == (whole.scores, whole.records)
+
+
+def test_wrong_numbers_of_folds_are_refused(data, whole, tmp_path):
+    for number in (1, 0, 1000, 70, True):
+        with pytest.raises(OptionError) as caught:
+            train(data, tmp_path / "bad", folds=number)
+        assert caught.value.field == "folds"
+    with pytest.raises(OptionError) as caught:
+        train(data, tmp_path / "bad", folds=2, ensemble=2)
+    assert caught.value.got == "both"
+    with pytest.raises(OptionError):
+        train(data, tmp_path / "bad", folds=2, pipeline=ps.Pipeline.fit(data))
+    with pytest.raises(StateError) as caught:
+        train(None, whole.folder, folds=3, resume=True)
+    assert (caught.value.expected, caught.value.got) == (2, 3)
+    with pytest.raises(StateError) as caught:
+        train(None, whole.folder, resume=True, learning_rate=0.5)
+    assert caught.value.got == 0.5
+    with pytest.raises(OptionError):
+        train(data, tmp_path / "bad", folds=2, model=keras.Sequential())
+    assert not (tmp_path / "bad" / "run.yaml").exists()
+
+
+def test_more_folds_than_groups_is_an_error_that_leaves_nothing(tmp_path):
+    table = make_table(90) | {"owner": [f"o{row % 9}" for row in range(90)]}
+    data = ps.convert(table, tmp_path / "data", target="sold", group="owner", id="key")
+    with pytest.raises(OptionError) as caught:
+        train(data, tmp_path / "run", folds=8)
+    assert caught.value.field == "folds"
+    assert "fewer folds" in caught.value.advice
