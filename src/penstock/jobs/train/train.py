@@ -27,6 +27,7 @@ from penstock.jobs.train.ensemble import EnsembleTraining
 from penstock.jobs.train.image_fields import IMAGE_OPTIONS, refuse_image_options, set_images
 from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.number_targets import FitPipeline, choose_numbers, describe_choice
+from penstock.jobs.train.repeated_texts import note_repeated_texts
 from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
@@ -331,6 +332,8 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
 
 def _choose_numbers(job: TrainJob, fit: FitPipeline, training: Training) -> Training:
     """Return the training with the scales and losses of its targets, and describe them in its settings."""
+    for note in note_repeated_texts(training.data, training.pipeline):
+        training.watcher.note(note)
     if job.model is not None and is_compiled_by_owner(job.model):
         return training
     given = set(training.pipeline.targets if job.pipeline is not None else job.fields)

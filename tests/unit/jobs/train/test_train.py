@@ -13,6 +13,7 @@ from penstock.errors import BusyError, NonFiniteError, OptionError, PathError, S
 from raising import containing, mentions, raises_with
 
 keras = pytest.importorskip("keras")
+from penstock.jobs.train import train as job  # noqa: E402
 from penstock.jobs.train.run_folder import choose_folder, claim_folder  # noqa: E402
 from penstock.jobs.train.train import TrainJob, prepare_training  # noqa: E402
 from penstock.shards.lock import WriterLock  # noqa: E402
@@ -320,3 +321,19 @@ def test_history_has_the_validation_loss_with_penalties_and_without(data, tmp_pa
     assert penalty > 0
     assert row["val_loss"] - row["val_data_loss"] == pytest.approx(penalty, rel=1e-3)
     assert run.settings["train"]["monitor"] == "val_data_loss"
+
+
+def test_nearly_equal_texts_in_two_splits_are_noted_once_for_a_new_run(data, tmp_path, monkeypatch):
+    seen = []
+
+    def note(given, pipeline):
+        seen.append((given.splits, set(pipeline.inputs)))
+        yield "nearly the same text"
+
+    monkeypatch.setattr(job, "note_repeated_texts", note)
+    listener = Listener()
+    train(make(), data, tmp_path / "run", watcher=listener)
+    assert listener.notes.count("nearly the same text") == 1
+    assert [inputs for _, inputs in seen] == [{"x"}]
+    train(make(), data, tmp_path / "run", watcher=Listener(), resume=True)
+    assert len(seen) == 1
