@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError
+from raising import mentions
 
 pytest.importorskip("keras")
+from penstock.training.checkpoint import Checkpoints
 from penstock.training.run import open_run
 
 FOLDER = Path(__file__).parent / "earlier_run"
@@ -23,6 +25,16 @@ def test_run_of_an_earlier_version_predicts_the_same():
     np.testing.assert_allclose(run.predictor()(inputs)["y"], expected["y"], rtol=1e-5)
     assert run.pipeline.transforms["x"].bins == 0
     assert run.model.built_from.members == 1
+
+
+def test_run_of_an_earlier_version_is_not_resumed(tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(FOLDER, folder)
+    state = json.loads((folder / "state.json").read_text())
+    with pytest.raises(StateError) as caught:
+        Checkpoints(folder, {**state["identity"], "averaging": 0.99}).load()
+    assert caught.value.path.endswith("state.json")
+    assert mentions(caught.value.got, "earlier version")
 
 
 def test_pipeline_of_another_version_is_refused_by_its_fingerprint(tmp_path):

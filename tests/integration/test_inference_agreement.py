@@ -25,6 +25,10 @@ def make_columns():
         "rooms": draws.integers(0, 9, ROWS),
         "zip_code": draws.integers(10_000, 10_900, ROWS),
         "share": draws.random(ROWS).astype(np.float32),
+        "row": np.arange(ROWS),
+        "ratio": np.arange(ROWS).astype(np.float32),
+        "day": np.arange(15_000, 15_000 + ROWS),
+        "customer_id": np.where(np.arange(ROWS) % 5_000 == 0, 7, np.arange(ROWS) + 7),
     }
 
 
@@ -47,9 +51,10 @@ def move_shards(folder):
 
 def test_types_are_the_same(pair):
     raw, stored = pair
-    assert {name: field.type_name for name, field in raw.items()} == {
-        name: field.type_name for name, field in stored.items()
+    assert {name: (field.type_name, field.role) for name, field in raw.items()} == {
+        name: (field.type_name, field.role) for name, field in stored.items()
     }
+    assert [name for name, field in raw.items() if field.role == "unused"] == ["row", "customer_id"]
     assert {name: type(field) for name, field in raw.items()} == {
         "few": Category,
         "many": Category,
@@ -60,6 +65,10 @@ def test_types_are_the_same(pair):
         "rooms": Number,
         "zip_code": Category,
         "share": Number,
+        "row": Number,
+        "ratio": Number,
+        "day": Number,
+        "customer_id": Number,
     }
 
 
@@ -92,7 +101,7 @@ def test_identifiers_of_records_are_not_inputs_and_quantities_are_noted(tmp_path
     bare = move_shards(tmp_path)
     caplog.clear()
     data = ps.open(bare, target="y")
-    assert (data.schema.inputs, data.schema.id) == (("x",), "serial")
+    assert (data.schema.inputs, data.schema["serial"].role) == (("x",), "unused")
     texts = [record.getMessage() for record in caplog.records]
     assert [text.split("'")[1] for text in texts] == ["serial", "y"]
     assert all("'--category'" in text for text in texts)

@@ -94,12 +94,14 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--target-scale",
         choices=("auto", "linear", "log"),
-        help="scale of targets of numbers; auto: the better one on validation, if they are skewed",
+        help="scale of targets of numbers; auto: log if they are skewed, unless it is worse on validation "
+        "(default: auto)",
     )
     group.add_argument(
         "--number-loss",
         choices=("auto", "squared", "huber"),
-        help="loss of targets of numbers; auto: the better one on validation, if tails are heavy",
+        help="loss of targets of numbers; auto: the better one on validation, if tails are heavy "
+        "(default: auto)",
     )
     group.add_argument(
         "--image-size",

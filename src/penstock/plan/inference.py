@@ -111,7 +111,7 @@ def _leave_out(column: str, profile: ColumnProfile) -> str:
 
 
 def _are_row_numbers(column: str, profile: ColumnProfile) -> bool:
-    if not _are_whole(profile) or not profile.is_unique:
+    if not _are_whole(profile) or profile.reads_as != "int":
         return False
     return classify_numbers(column, _count(profile), is_target=False) == "index"
 

@@ -17,7 +17,7 @@ from penstock.schema.array import Sequence, Tensor
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Number, Text
-from penstock.schema.value_kind import MAX_FEW_CLASSES
+from penstock.schema.value_kind import MAX_FEW_CLASSES, MIN_NAMED_ROWS, has_key_name
 
 MAX_FEW_NUMBERS: Final = 20
 MIN_ROWS_PER_NUMBER: Final = 100
@@ -49,7 +49,6 @@ _FLOAT32_WHOLE: Final = 2**24
 _CODE_NAME: Final = re.compile(
     r"(?i)(.*[^a-z])?(code|type|kind|class|category|group|label|status|level|zone|region)[0-9]*"
 )
-_KEY_NAME: Final = re.compile(r"(?i).*(id|key|no|nr|num|number|index|code|uuid|guid)")
 
 
 def list_warnings(
@@ -123,9 +122,8 @@ def _is_key(column: str, profile: ColumnProfile) -> bool:
         return text is not None and text.mean_words == 1 and not text.num_image_names and not text.num_tried
     if profile.reads_as != "int":
         return False
-    is_named = _KEY_NAME.fullmatch(column) is not None
     return profile.num_present >= MIN_UNIQUE_ROWS or (
-        profile.num_present >= 5 and (profile.is_counter or is_named)
+        profile.num_present >= MIN_NAMED_ROWS and (profile.is_counter or has_key_name(column))
     )
 
 
@@ -233,7 +231,7 @@ def _warn_amount(column: str, profile: ColumnProfile, field: Number) -> Iterator
         )
     if field.role == "input" and profile.reads_as == "int" and low >= 0 and _may_be_codes(column, profile):
         yield f"only {distinct} distinct whole numbers. Use '--category {column}' if they are codes."
-    elif field.role == "target" and profile.is_whole and 2 < distinct <= 1_000 and low >= 0:
+    elif field.role == "target" and profile.is_whole and 2 < distinct <= 1_000:
         yield (
             f"{distinct} distinct whole numbers, read as quantities. "
             f"Use '--category {column}' if they are classes."

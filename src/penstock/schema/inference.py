@@ -36,7 +36,6 @@ def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
     return {**entries, **survey.lists}
 
 
-_MOSTLY: Final = 0.95  # of the records have a value of their own
 NOT_AN_INPUT: Final = "not an input, unless its type is declared, as with '--number' or '--category'"
 ARE_QUANTITIES: Final = "read as quantities; declare '--category' if they are classes"
 """Ends of notes that users should see, as another decision is possible."""
@@ -122,16 +121,11 @@ def _infer_int(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
         return Category("int64", values or None), note if is_target else f"{note}: codes by their name"
     if kind in ("index", "identifier"):
         reason = "that count the records" if kind == "index" else "that identify records"
-        role: Role = "id" if kind == "identifier" and _is_mostly_distinct(entry) else "unused"
+        role: Role = "id" if kind == "identifier" and counts.are_distinct else "unused"
         return Number("int64", role=role), f"{note}, {reason}: {NOT_AN_INPUT}"
     if is_target and entry.num_distinct > 2:
         note = f"{note}: {ARE_QUANTITIES}"
     return Number("int64"), note
-
-
-def _is_mostly_distinct(entry: FieldSurvey) -> bool:
-    """Return whether nearly all values are distinct; many distinct values are counted approximately."""
-    return not entry.num_distinct or entry.num_distinct >= _MOSTLY * entry.records
 
 
 def _infer_bytes(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
@@ -158,7 +152,7 @@ def _infer_bytes(entry: FieldSurvey, is_target: bool) -> tuple[Field, str]:
         values = None if entry.strings is None else tuple(value.decode() for value in entry.strings)
         return Category("string", values), note
     if kind == "identifier":
-        role: Role = "id" if _is_mostly_distinct(entry) else "unused"
+        role: Role = "id" if counts.are_distinct else "unused"
         return Text(role=role), f"{note}, that identify records: {NOT_AN_INPUT}"
     return Text(), f"every value is UTF-8; {note}"
 

@@ -20,8 +20,9 @@ StringKind: TypeAlias = Literal["category", "identifier", "text"]
 """What strings are: values of a category, names of records, or text."""
 
 MAX_FEW_CLASSES: Final = 12
-"""Up to this many whole numbers that are close together are classes of a target, such as stars from 1 to 5.
-More of them are classes only if they are numbered from 0 without gaps, or if the name suggests classes."""
+"""Up to this many whole numbers that are close together, such as stars from 1 to 5, or that occur often are
+classes of a target. More of them are classes only if they are numbered from 0 without gaps, or if the name
+suggests classes."""
 
 MAX_CLASSES: Final = 100
 """Maximum number of whole numbers that are read as classes of a target without a hint from the name."""
@@ -60,10 +61,12 @@ _OWNER: Final = (
     "store|student|subject|ticket|track|transaction|user|vehicle|vendor|zip)"
 )
 _KEY: Final = re.compile(
-    "ids?|idx|index|key|pk|uuid|guid|no|nr|sku|ean|upc|isbn|issn|asin|iban|ssn|zip|post(?:al)?code|plz|"
-    f"{_OWNER}(?:id|no|nr|key|code|number|num)"
+    "id|key|pk|uuid|guid|sku|ean|upc|isbn|issn|asin|iban|ssn|zip|post(?:al)?code|plz|"
+    f"{_OWNER}(?:id|no|nr|key|code|number|index|idx)"
 )
 """Last word, or last two words, of the name of a key or of a code."""
+_KEY_ALONE: Final = ("index", "idx", "no", "nr")
+"""Whole names of keys; at the end of a longer name, they may be quantities: `heat_index`."""
 _CLASS_NAME: Final = re.compile(r"(?i)(.*[^a-z])?(class|label|category|type|kind|code|status|species)[0-9]*")
 
 
@@ -107,6 +110,8 @@ def has_key_name(name: str) -> bool:
     words = [word.lower() for word in _WORD.findall(name)]
     if not words or words[0] == "unnamed":  # pandas calls the index of a table without a name "Unnamed: 0"
         return bool(words) or not name.strip()
+    if words[0] in _KEY_ALONE and len(words) == 1:
+        return True
     return any(_KEY.fullmatch("".join(words[-number:])) for number in (1, 2))
 
 
@@ -128,8 +133,10 @@ def classify_numbers(name: str, counts: ValueCounts, *, is_target: bool) -> Numb
         return "quantity"
     is_named = has_key_name(name)
     enough = MIN_NAMED_ROWS if is_named else MIN_INDEX_ROWS
-    # The rows of one split, of a half at least, have numbers up to twice their number.
-    if counts.are_distinct and counts.num_values >= enough and high - low < 2 * counts.num_values:
+    # The rows of one split, of a half at least, have numbers up to twice their number. Without a name they
+    # must begin at about 0: days and counters also rise by one, and are quantities.
+    is_dense = high - low < 2 * counts.num_values and (is_named or low <= 0.01 * counts.num_values)
+    if counts.are_distinct and counts.num_values >= enough and is_dense:
         return "index"
     if not is_named or counts.num_values < MIN_NAMED_ROWS:
         return "quantity"
@@ -166,10 +173,11 @@ def _are_classes(name: str, counts: ValueCounts) -> bool:
         return False
     if distinct <= 2:
         return True
-    is_repeated, is_close = counts.repeat(2), low >= -1 and high - low < 2 * distinct
-    if not is_repeated or not is_close:
+    if not counts.repeat(2):
         return False
     if _CLASS_NAME.fullmatch(name) is not None:
         return distinct <= MAX_NAMED_CLASSES
-    is_numbered = low == 0 and high == distinct - 1
-    return distinct <= (MAX_CLASSES if is_numbered else MAX_FEW_CLASSES)
+    is_close, is_numbered = low >= -1 and high - low < 2 * distinct, low == 0 and high == distinct - 1
+    if is_numbered:
+        return distinct <= MAX_CLASSES
+    return distinct <= MAX_FEW_CLASSES and (is_close or counts.repeat(MIN_ROWS_PER_VALUE))

@@ -7,7 +7,7 @@ does not depend on other blocks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,9 @@ class IdentifiedRows:
         )
 
 
+_NOT_CONTENT: Final = ("id", "weight", "unused")  # roles: rows that differ in these alone are duplicates
+
+
 class KeyWork:
     """Identifies rows of one schema; any number of threads can call it.
 
@@ -82,7 +85,7 @@ class KeyWork:
         deciding = (self.key, split.time, split.split_by)
         self.others = tuple(dict.fromkeys(name for name in declared if name not in deciding))
         self.targets = tuple(name for name in schema.targets if schema[name].type_name == "category")
-        self._content = [name for name, field in schema.items() if field.role not in ("id", "weight")]
+        self._content = [name for name, field in schema.items() if field.role not in _NOT_CONTENT]
         self._content = self._content or list(schema)
 
     def __call__(self, rows: EncodableRows, split_columns: EncodableRows) -> IdentifiedRows:

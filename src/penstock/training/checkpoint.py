@@ -141,6 +141,14 @@ class Checkpoints:
         ) from (faults[0] if faults else None)
 
     def _check_identity(self, state: Mapping[str, Any]) -> None:
+        if "averaging" in self.identity and "averaging" not in state["identity"]:
+            raise StateError(
+                "run",
+                path=self.folder / STATE_NAME,
+                expected="a run that was started by this version, to resume it",
+                got="one of an earlier version, which trained in another way",
+                advice="Use the run as it is, or start a new one.",
+            )
         for name in {**state["identity"], **self.identity}:
             expected, got = state["identity"].get(name), self.identity.get(name)
             if expected != got:

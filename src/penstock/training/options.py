@@ -68,8 +68,8 @@ class TrainOptions:
         loss_weights: Weight of the loss of each target, where there are several; 1 by default.
         target_scale: Scale on which targets of numbers are learned: "linear", or "log", the logarithm of
             1 + x, which predictions undo. "auto" tries both for targets of at least 0 that are skewed, and
-            takes the one with the lower error on validation; "linear" without validation, for your own model,
-            and for targets whose transform is given.
+            takes "log" unless its errors on validation are more than a tenth worse; "linear" without
+            validation, for your own model, and for targets whose transform is given.
         number_loss: Loss of targets of numbers: the "squared" error, or "huber", which is linear beyond one
             standard deviation. "auto" tries both for targets with heavy tails; "squared" without validation,
             and for your own model.

@@ -51,6 +51,7 @@ from penstock.transform.pipeline import Pipeline
 _TRAIN: Final = "train"
 _VALIDATION: Final = ("validation", "val", "valid", "dev")
 _MOST_SHOWN: Final = 10
+_AVERAGES: Final = 10  # lengths of the average of weights in a run, at least
 _LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
 COMPILED: Final = (
     *("optimizer", "learning_rate", "schedule", "averaging", "weight_decay", "warmup", "clip"),
@@ -341,7 +342,7 @@ class Training:
             weight_decay=options.weight_decay,
             warmup_steps=round(total * options.warmup),
             total_steps=total if options.schedule == "cosine" else None,
-            averaging=options.averaging,
+            averaging=_limit_averaging(options.averaging, total),
             clip=options.clip,
             class_weights=weights,
             loss_weights=options.loss_weights,
@@ -434,6 +435,14 @@ class TrainingLoaders(NamedTuple):
             return {}
         with self.validation.read(0) as batches:
             return choose_on_validation(predict, predict.tasks, batches, keep)
+
+
+def _limit_averaging(momentum: float, num_steps: int) -> float:
+    """Return the momentum of the average of weights, at most as long as a tenth of the run.
+
+    The average begins with the weights of the first step, which would be most of it in a short run.
+    """
+    return min(momentum, max(0.0, 1 - _AVERAGES / max(1, num_steps)))
 
 
 def _add_choices(settings: Mapping[str, Any], choices: Mapping[str, ValidationChoice]) -> dict[str, Any]:

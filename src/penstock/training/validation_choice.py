@@ -32,6 +32,9 @@ USUAL_THRESHOLD: Final = 0.5
 
 _SIGNIFICANT: Final = 3.84
 _NUM_HALVINGS: Final = 30
+MIN_TEMPERATURE_ROWS: Final = 100
+"""Minimum number of validation records to fit a temperature: fewer say little about probabilities."""
+
 _LEAST_ROWS: Final = 1_000
 _MOST_NUMBERS: Final = 1 << 22
 """Maximum number of probabilities that a temperature is fitted to; those of the first records are used."""
@@ -186,6 +189,8 @@ def fit_temperature(kind: Kind, truth: NDArray[np.int64], predicted: NDArray[np.
         >>> fit_temperature("binary", truth, np.full(100, 0.99))  # right in 70 of 100 records
         5.0
     """
+    if len(truth) < MIN_TEMPERATURE_ROWS or (kind != "multilabel" and len(np.unique(truth)) < 2):
+        return 1.0
     most = max(_LEAST_ROWS, _MOST_NUMBERS // max(1, predicted.size // max(1, len(predicted))))
     truth, predicted = truth[:most], predicted[:most]
     logits = compute_logits(kind, predicted)

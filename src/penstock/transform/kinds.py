@@ -27,8 +27,10 @@ from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
 
 IDENTIFIES: Final = "it identifies records"
-UNUSED: Final = "its role is unused"
 """Reason why an id is not an input."""
+
+UNUSED: Final = "its role is unused"
+"""Reason why an unused field is not an input."""
 
 MAX_VOCABULARY: Final = 10_000
 """Default number of values of a category of inputs that have a code of their own, the most frequent ones, if

@@ -122,7 +122,7 @@ def test_list_of_counts_is_inferred_by_rule(survey, counts, field, note):
     ("name", "counts", "field"),
     [
         ("label", ints(TEN), Category("int64", tuple(TEN))),
-        ("label", ints([1, 2, 7]), Number("int64")),
+        ("label", ints([1, 2, 7]), Category("int64", (1, 2, 7))),
         ("rings", ints([*range(1, 14)]), Number("int64")),
         ("digit", ints([*range(13)]), Category("int64", tuple(range(13)))),
         ("price", ints(None, distinct=90, int_min=0, int_max=900), Number("int64")),

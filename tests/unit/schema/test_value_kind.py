@@ -5,10 +5,12 @@ import pytest
 from penstock.schema.value_kind import ValueCounts, classify_numbers, classify_strings, has_key_name
 
 KEYS = """
-id ID ids customer_id CustomerId customerid RowNumber row_no zip ZIP zipcode zip_code postal-code PLZ sku
+id ID customer_id CustomerId customerid RowNumber row_no zip ZIP zipcode zip_code postal-code PLZ sku
 article_number articleno key Unnamed:_0 index image/object/id EAN order.id billing_zip_code
 """
-OTHERS = "paid humid number code ring-number rooms NumOfProducts casual income age type_code casino grid 7"
+OTHERS = """paid humid number code ring-number rooms NumOfProducts casual income age type_code casino grid 7
+heat_index body_mass_index uv_index rooms_no doors_no item_num num_ids
+"""
 
 
 @pytest.mark.parametrize("name", KEYS.split())
@@ -42,8 +44,10 @@ def test_column_without_a_name_is_a_key():
         ("image/class/label", (1000, 26, 1, 26), "classes"),
         ("label", (100_000, 20_000, 0, 19_999), "quantity"),
         ("label", (100, 60, 0, 59), "quantity"),
-        ("y", (1000, 5, 0, 1000), "quantity"),
-        ("y", (1000, 5, -9, -5), "quantity"),
+        ("y", (1000, 5, 0, 1000), "classes"),
+        ("y", (1000, 5, -2, 2), "classes"),
+        ("y", (40, 5, 0, 1000), "quantity"),
+        ("status_code", (40, 5, 200, 500), "classes"),
         ("y", (1000, None, 0, 5000), "quantity"),
     ],
 )
@@ -60,6 +64,9 @@ def test_target_of_whole_numbers(name, counts, kind):
         ("Unnamed: 0", (5, 5, 0, 4), "index"),
         ("Unnamed: 0", (4, 4, 0, 3), "quantity"),
         ("n", (8_000, 7_900, 0, 9_999), "index"),  # estimated, and a split of the rows
+        ("n", (8_000, 8_000, 40, 9_990), "index"),
+        ("day", (1_500, 1_500, 19_000, 20_499), "quantity"),
+        ("customer_id", (1_500, 1_498, 5_000, 6_500), "index"),
         ("price", (10_000, 10_000, 1, 40_000), "quantity"),
         ("CustomerId", (10_000, 10_000, 15_565_701, 15_815_690), "identifier"),
         ("customer_id", (10_000, 6_000, 15_565_701, 15_815_690), "identifier"),

@@ -187,6 +187,18 @@ def test_few_records_without_a_mistake_do_not_make_a_model_certain():
     assert fit_temperature("binary", truth[:4], np.where(truth[:4] > 0, 0.8, 0.2)) == 1.0
 
 
+@pytest.mark.parametrize(
+    ("truth", "predicted"),
+    [
+        ([1], [0.05]),
+        ([1, 0, 0] * 33, [0.05, 0.05, 0.05] * 33),
+        ([0] * 200, [0.05] * 200),
+    ],
+)
+def test_few_records_and_a_single_class_have_no_temperature(truth, predicted):
+    assert fit_temperature("binary", np.array(truth), np.array(predicted)) == 1.0
+
+
 def test_temperature_of_certain_predictions_is_finite():
     truth = np.array([0, 1, 1, 0] * 50)
     assert fit_temperature("binary", truth, np.tile([0.0, 1.0, 0.0, 1.0], 50)) == 5.0

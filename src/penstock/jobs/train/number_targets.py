@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.batch.loader import Loader
 from penstock.errors import NonFiniteError, OptionError
 from penstock.model.task import Task, find_tasks
 from penstock.schema.scalar import Number
@@ -115,8 +116,8 @@ def choose_numbers(
     best, choices = Fitting(training.pipeline, {}), dict.fromkeys(names, NumberChoice())
     for name in names:
         values = trials.read_truths(name)
-        choice = choices[name]
         transform = training.pipeline.transforms.get(name)
+        choice = NumberChoice(scale="log" if _is_log(transform) else "linear")
         if name in given and options.target_scale == "log" and not _is_log(transform):
             raise OptionError(
                 "target_scale",
@@ -162,14 +163,14 @@ class _Trials:
 
     def __init__(self, training: Training, *, can_try: bool) -> None:
         self._training = replace(training, watcher=SilentWatcher(), callbacks=(), choose=None)
+        self._watcher = training.watcher
         self._options = training.options
         self._loaders = self._training.make_loaders()
         self._errors: dict[tuple[str, ...], Errors | None] = {}
         validation = self._loaders.validation
-        most = 0 if validation is None else validation.num_steps(0) * validation.options.batch_size
         # Images take long, and the choice seldom depends on them.
         has_images = any(isinstance(each, Image) for each in training.pipeline.transforms.values())
-        self._can_try = can_try and most >= MIN_VALIDATION and not has_images
+        self._can_try = can_try and not has_images and _has_enough(validation)
 
     def read_truths(self, name: str) -> NDArray[np.float64]:
         """Return the numbers of a target in the records to train on, in the units of the data."""
@@ -229,6 +230,8 @@ class _Trials:
         is_better: Callable[[Errors, Errors], bool],
     ) -> tuple[Fitting, NumberChoice]:
         """Return the other one, if its errors are better than the usual ones, or the usual trial failed."""
+        labels = [f"{choice.scale} scale, {choice.loss} loss" for _, choice in (usual, other)]
+        self._watcher.note(f"Target {name!r}: short trials on validation: {'; '.join(labels)}.")
         found = [self._try(name, fitting) for fitting, _ in (usual, other)]
         trials = dict(usual[1].trials)
         for (_, choice), errors in zip((usual, other), found, strict=True):
@@ -270,6 +273,19 @@ class _Trials:
             return None
         rmse, mae = float(np.sqrt(np.mean(errors**2))), float(np.mean(np.abs(errors)))
         return {"rmse": float(f"{rmse:.6g}"), "mae": float(f"{mae:.6g}")}
+
+
+def _has_enough(validation: Loader | None) -> bool:
+    """Return whether there are enough validation records to choose by."""
+    number = 0
+    if validation is None:
+        return False
+    with validation.read(0) as batches:
+        for batch in batches:
+            number += len(next(iter(batch[1].values())))
+            if number >= MIN_VALIDATION:
+                return True
+    return False
 
 
 def _is_number(task: Task, training: Training) -> bool:

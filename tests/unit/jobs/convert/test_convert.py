@@ -200,6 +200,16 @@ def test_time_of_a_column_that_does_not_exist_names_the_nearest(tmp_path):
         ps.convert(table(), tmp_path / "out", time="kind")
 
 
+def test_row_numbers_do_not_hide_duplicates(tmp_path):
+    columns = {"x": [float(row % 50) for row in range(200)], "Unnamed: 0": list(range(200))}
+    data = ps.convert(columns, tmp_path / "out", split="train=0.5,test=0.5")
+    assert data.schema["Unnamed: 0"].role == "unused"
+    first, second = ({sample["x"] for sample in data[name]} for name in ("train", "test"))
+    assert first
+    assert second
+    assert not first & second
+
+
 def test_duplicates_stay_on_one_side_and_are_counted(tmp_path):
     given = {"row": list(range(400)), "word": [f"word {row % 100}" for row in range(400)]}
     dataset = ps.convert(given, tmp_path / "out", id="row")

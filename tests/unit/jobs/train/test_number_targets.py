@@ -117,6 +117,15 @@ def test_usual_choice_needs_no_trial(prices, tmp_path, monkeypatch):
     assert read_numbers(run) == {"price": {"scale": "linear", "loss": "squared", "trials": {}}}
 
 
+def test_few_validation_records_choose_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(number_targets._Trials, "_measure", None)
+    columns = {"x": np.arange(900) / 7, "price": np.exp(np.arange(900) / 130)}
+    columns["part"] = ["validation" if row < 3 else "train" for row in range(900)]
+    data = ps.convert(columns, tmp_path / "data", target="price", split_by="part")
+    run = train(data, tmp_path / "run", epochs=1)
+    assert read_numbers(run) == {"price": {"scale": "linear", "loss": "squared", "trials": {}}}
+
+
 def test_without_validation_nothing_is_tried(tmp_path, monkeypatch):
     monkeypatch.setattr(number_targets._Trials, "_measure", None)
     columns = {"x": np.arange(200) / 7, "price": np.exp(np.arange(200) / 30)}
