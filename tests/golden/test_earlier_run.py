@@ -37,6 +37,19 @@ def test_run_of_an_earlier_version_is_not_resumed(tmp_path):
     assert mentions(caught.value.got, "earlier version")
 
 
+def test_run_of_an_earlier_version_with_images_and_arrays_predicts_the_same():
+    folder = FOLDER.with_name("earlier_image_run")
+    run = open_run(folder)
+    expected = json.loads((folder / "expected.json").read_text())
+    inputs = {
+        name: np.array(values, run.pipeline.inputs[name].dtype) for name, values in expected["inputs"].items()
+    }
+    np.testing.assert_allclose(run.predictor()(inputs)["y"], expected["y"], rtol=1e-5)
+    options = run.model.built_from
+    assert (options.image, options.array, options.share_images) == ("cnn", "cnn", False)
+    assert not run.pipeline.augments
+
+
 def test_pipeline_of_another_version_is_refused_by_its_fingerprint(tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(FOLDER, folder)

@@ -52,20 +52,26 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         int,
         "N",
         "maximum number of epochs",
-        "20 to 60, for about 2,000 steps; 15 without validation",
+        "20 to 60, for about 2,000 steps; 15 without validation; with images 10 to 40, for 90,000 of them",
     )
     add("--batch-size", int, "N", "records per step", "chosen for at least 50 steps per epoch")
     add("--learning-rate", float, "X", "maximum learning rate", usual.learning_rate)
     group.add_argument(
         "--schedule",
-        choices=("constant", "cosine"),
-        help=f"learning rate after it has risen (default: {usual.schedule})",
+        choices=("constant", "cosine", "one_cycle"),
+        help="learning rate after it has risen (default: one_cycle for data with images, else constant)",
     )
-    add("--averaging", float, "X", "momentum of the average of weights; 0: no average", usual.averaging)
-    add("--weight-decay", float, "X", "weight decay", usual.weight_decay)
+    add(
+        "--averaging",
+        float,
+        "X",
+        "momentum of the average of weights; 0: no average",
+        "0.99; 0 with one_cycle",
+    )
+    add("--weight-decay", float, "X", "weight decay", "0.01; 0.05 with images")
     add("--optimizer", str, "NAME", "adamw, adam, sgd, rmsprop or lion", usual.optimizer)
     add("--clip", float, "X", "maximum norm of the gradients; 0: no limit", usual.clip)
-    add("--patience", int, "N", "stop after N epochs without improvement; -1: never", usual.patience)
+    add("--patience", int, "N", "stop after N epochs without improvement; -1: never", "8; -1 with one_cycle")
     add("--monitor", str, "NAME", "metric that decides which epoch is the best", usual.monitor)
     add("--hold-out", float, "X", "share to validate with if there is no validation split", usual.hold_out)
     group.add_argument(
@@ -132,7 +138,7 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--image-encoder",
         metavar="NAME",
-        help="cnn, or a model of keras.applications, such as MobileNetV2 (default: cnn)",
+        help="resnet, cnn, or a model of keras.applications, such as MobileNetV2 (default: resnet)",
     )
     group.add_argument(
         "--image-weights", metavar="FILE", help="weights of the image encoder, without its top layers"

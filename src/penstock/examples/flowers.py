@@ -23,7 +23,14 @@ ALONE: Final = {
     "visit hours alone": ["visit_hours"],
     "table columns alone": ["petal_cm", "soil", "plot", "seen_on"],
 }
-SETTINGS: Final[dict[str, Any]] = {"batch_size": 64, "learning_rate": 0.003, "averaging": 0.95, "seed": 7}
+SETTINGS: Final[dict[str, Any]] = {
+    "batch_size": 64,
+    "learning_rate": 0.003,
+    "schedule": "constant",
+    "averaging": 0.95,
+    "weight_decay": 0.01,
+    "seed": 7,
+}
 """Half the training time of the default settings, for the same scores on this data."""
 
 DAMAGED_RECORD: Final = 17
@@ -90,7 +97,7 @@ def convert_table() -> ps.Dataset:
 def train_model(flowers: ps.Dataset, epochs: int, show: Presenter) -> ps.Run:
     """Train a model on all inputs."""
     # or: penstock train flowers --out runs/all-together --batch-size 64 --learning-rate 0.003
-    #   --averaging 0.95 --epochs 8 --seed 7
+    #   --schedule constant --averaging 0.95 --weight-decay 0.01 --epochs 8 --seed 7
     watcher = show.watch(ALL)
     run: ps.Run = ps.train(flowers, out="runs/all-together", epochs=epochs, watcher=watcher, **SETTINGS)
     return run

@@ -45,6 +45,7 @@ _RESERVED: Final = (
         "ramps",
         "raw",
         "seen",
+        "shortcut",
         "weights",
         "widths",
         "x",

@@ -120,7 +120,7 @@ def _make_backbone(name: str, keywords: dict[str, Any]) -> keras.Model:
             field="image",
             expected="images and weights that fit the model",
             got=str(error).strip().splitlines()[0].rstrip("."),
-            advice="Use another image size, such as Image(size=224), or image='cnn'.",
+            advice="Use another image size, such as Image(size=224), or image='resnet'.",
         ) from error
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from penstock.foundation.program import Statement, Term
 from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, Blueprint, make_stem
-from penstock.model.encoder.grid import encode_array, encode_image
+from penstock.model.encoder.grid import encode_array, encode_images
 from penstock.model.encoder.ngrams import add_ngrams
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.encoder.table import encode_categories, encode_numbers, encode_row
@@ -143,18 +143,32 @@ def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
     vectors = encode_numbers(blueprint, numbers) if numbers else []
     if categories:
         vectors += encode_categories(blueprint, categories)
+    images: dict[object, list[Feature]] = {}
+    for feature in features:
+        if feature.kind == "image":
+            images.setdefault(_identify_encoder(blueprint, feature), []).append(feature)
     for feature in features:
         encode = _ENCODERS.get(feature.kind)
         if encode is not None:
             vectors.append(encode(blueprint, feature))
+        elif feature.kind == "image":
+            shared = images.pop(_identify_encoder(blueprint, feature), None)
+            if shared is not None:  # by the first of them
+                vectors.append(encode_images(blueprint, shared))
     return vectors
+
+
+def _identify_encoder(blueprint: Blueprint, feature: Feature) -> object:
+    """Return what images have in common that share an encoder."""
+    if blueprint.options.share_images:
+        return feature.output.shape, feature.output.dtype, feature.pixels
+    return feature.name
 
 
 _ENCODERS = {
     "row": encode_row,
     "ids": encode_sequence,
     "steps": encode_sequence,
-    "image": encode_image,
     "array": encode_array,
 }
 

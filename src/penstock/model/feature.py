@@ -89,6 +89,13 @@ def find_features(pipeline: Pipeline) -> list[Feature]:
     return [each for each in found if each.name not in masks]
 
 
+def count_images(pipeline: Pipeline) -> int:
+    """Return how many inputs are images, or arrays of several dimensions, which models treat as images."""
+    makers = _Makers(pipeline)
+    arrays = [each for each in pipeline.inputs.values() if not each.is_ragged and each.dtype not in STRINGS]
+    return sum(_classify(each, makers).kind in ("image", "array") for each in arrays)
+
+
 class _Makers:
     """The transform that made each input, and those that made the members of a group."""
 

@@ -62,6 +62,7 @@ Preset: TypeAlias = Literal["small", "base"]
 Style: TypeAlias = Literal["pool", "gru", "conv", "transformer"]
 TextStyle: TypeAlias = Literal["ngrams", "pool", "gru", "conv", "transformer"]
 Numbers: TypeAlias = Literal["bins", "ramps"]
+Convolution: TypeAlias = Literal["resnet", "cnn"]
 
 _OWNER: Final = "ModelOptions"
 _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -70,7 +71,7 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "units": (64,),
         "width": 32,
         "token_width": 16,
-        "filters": 8,
+        "filters": 12,
         "num_blocks": 1,
         "dropout": 0.1,
         "members": 4,
@@ -80,14 +81,22 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
         "units": (128, 64),
         "width": 64,
         "token_width": 32,
-        "filters": 16,
+        "filters": 24,
         "num_blocks": 2,
         "dropout": 0.1,
         "members": 16,
     },
 }
 # Options that run.yaml of earlier versions lacks, with the values that give the models of those versions.
-_EARLIER: Final[Mapping[str, Any]] = {"numbers": "ramps", "members": 1, "text": "pool"}
+_EARLIER: Final[Mapping[str, Any]] = {
+    "numbers": "ramps",
+    "members": 1,
+    "text": "pool",
+    "array": "cnn",
+    "share_images": False,
+    "image_dropout": 0.0,
+}
+_CNN_FILTERS: Final = {"small": 8, "base": 16}  # as in models of earlier versions
 _LEAST: Final = {  # a step of a single number cannot be normalized with a mask
     "width": 1,
     "token_width": 2,
@@ -119,8 +128,12 @@ class ModelOptions:
         sequence: Encoder of sequences, with the same choices except "ngrams". "conv" by default, as it uses
             the order and processes all steps at once; a "gru" processes them one by one, several times slower
             on CPUs.
-        image: Encoder of images: "cnn", a small convolutional network that adapts to the image size; or the
-            name of a model of `keras.applications`, such as "MobileNetV2".
+        image: Encoder of images: "resnet", a small residual network that adapts to the image size; "cnn", the
+            network without residual blocks of earlier versions; or the name of a model of
+            `keras.applications`, such as "MobileNetV2".
+        array: Encoder of arrays of two and more dimensions: "resnet" or "cnn".
+        share_images: Whether images of the same shape share one encoder, which learns from all of them.
+        image_dropout: Share of the outputs of a residual network that dropout sets to 0 during training.
         image_weights: File of pretrained weights for that model, without its top. By default the model is
             trained from scratch. Nothing is downloaded.
         freeze_image: Whether to keep the weights of that model fixed; by default True if `image_weights` is
@@ -129,7 +142,9 @@ class ModelOptions:
         width: Size of the vector of each text, sequence, image and row, and of all numbers together.
         token_width: Size of the embeddings of tokens and ids. A transformer needs a multiple of 4.
         max_category_width: Maximum size of the embeddings of categories; with fewer categories it is smaller.
-        filters: Number of filters of the first convolution of images; each further one has twice as many.
+        filters: Number of filters of the first stage of a residual network, or the first convolution of a
+            "cnn"; each further one has twice as many. Images of less than 24 × 24 have a third of them in a
+            residual network.
         num_blocks: Number of transformer blocks.
         dropout: Share of the units that dropout sets to 0 during training.
         l2: L2 regularization of the weights of dense, convolutional and recurrent layers. 0 by default, as
@@ -148,7 +163,10 @@ class ModelOptions:
     members: int | None = None
     text: TextStyle = "ngrams"
     sequence: Style = "conv"
-    image: str = "cnn"
+    image: str = "resnet"
+    array: Convolution = "resnet"
+    share_images: bool = True
+    image_dropout: float = 0.2
     image_weights: str | os.PathLike[str] | None = None
     freeze_image: bool | None = None
     units: tuple[int, ...] | None = None
@@ -166,6 +184,8 @@ class ModelOptions:
         check_choice(_OWNER, "numbers", self.numbers, get_args(Numbers))
         check_choice(_OWNER, "text", self.text, get_args(TextStyle))
         check_choice(_OWNER, "sequence", self.sequence, get_args(Style))
+        check_choice(_OWNER, "array", self.array, get_args(Convolution))
+        check_flag(_OWNER, "share_images", self.share_images)
         self._check_image()
         if self.units is not None:
             object.__setattr__(self, "units", _check_units(self.units))
@@ -173,8 +193,10 @@ class ModelOptions:
             if getattr(self, option) is not None:
                 number = check_count(_OWNER, option, getattr(self, option), least, _LARGEST)
                 object.__setattr__(self, option, number)
-        if self.dropout is not None and not 0 <= check_real(_OWNER, "dropout", self.dropout) < 1:
-            raise refuse_option(_OWNER, "dropout", "a number of at least 0 and below 1", show(self.dropout))
+        for option in ("dropout", "image_dropout"):
+            share = getattr(self, option)
+            if (share is not None or option != "dropout") and not 0 <= check_real(_OWNER, option, share) < 1:
+                raise refuse_option(_OWNER, option, "a number of at least 0 and below 1", show(share))
         if check_real(_OWNER, "l2", self.l2) < 0:
             raise refuse_option(_OWNER, "l2", "a number of at least 0", show(self.l2))
         if (
@@ -194,6 +216,8 @@ class ModelOptions:
         sizes = {
             option: value for option, value in _PRESETS[self.preset].items() if getattr(self, option) is None
         }
+        if self.image == "cnn" and self.filters is None:
+            sizes["filters"] = _CNN_FILTERS[self.preset]
         is_frozen = self.image_weights is not None if self.freeze_image is None else self.freeze_image
         return replace(self, **sizes, freeze_image=is_frozen)
 
@@ -231,16 +255,17 @@ class ModelOptions:
     def _check_image(self) -> None:
         if self.freeze_image is not None:
             check_flag(_OWNER, "freeze_image", self.freeze_image)
-        if not isinstance(self.image, str) or self.image not in ("cnn", *BACKBONES):
-            nearest = find_nearest(self.image, ("cnn", *BACKBONES)) if isinstance(self.image, str) else None
+        choices = (*get_args(Convolution), *BACKBONES)
+        if not isinstance(self.image, str) or self.image not in choices:
+            nearest = find_nearest(self.image, choices) if isinstance(self.image, str) else None
             advice = f"Did you mean {nearest!r}?" if nearest else "MobileNetV2 is a good first choice."
-            expected = "'cnn' or the name of a model of keras.applications"
+            expected = "'resnet', 'cnn' or the name of a model of keras.applications"
             raise refuse_option(_OWNER, "image", expected, show(self.image), advice)
-        if self.image == "cnn":
+        if self.image not in BACKBONES:
             for option in ("image_weights", "freeze_image"):
                 given = getattr(self, option)
                 if given:
-                    expected = "no value for image='cnn', which is trained from scratch"
+                    expected = f"no value for image={self.image!r}, which is trained from scratch"
                     advice = "Use a pretrained model: image='MobileNetV2'."
                     raise refuse_option(_OWNER, option, expected, show(given), advice)
         if self.image_weights is not None:

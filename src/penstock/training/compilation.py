@@ -169,6 +169,7 @@ class CompilePlan:
             layers. Only used by "adamw" and "lion".
         warmup_steps: Number of steps in which the learning rate rises.
         total_steps: Number of steps of the run, over which the learning rate falls; None keeps it constant.
+        floor: Learning rate at the end of the run, as a share of the highest.
         clip: Maximum global norm of the gradients of a step; 0 or None does not clip.
         averaging: Momentum of the moving average of the weights; 0 does not average.
         class_weights: One weight per class, by target, for targets that have class weights.
@@ -181,6 +182,7 @@ class CompilePlan:
     weight_decay: float = 1e-2
     warmup_steps: int = 0
     total_steps: int | None = None
+    floor: float = 0.01
     clip: float | None = 1.0
     averaging: float = 0.0
     class_weights: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -196,6 +198,7 @@ class CompilePlan:
         _check_count("warmup_steps", self.warmup_steps)
         if self.total_steps is not None:
             _check_count("total_steps", self.total_steps)
+        _check_number("floor", self.floor)
         _check_number("clip", self.clip or 0)
         _check_number("averaging", self.averaging)
         for name, weights in self.class_weights.items():
@@ -260,7 +263,7 @@ def compile_model(
 
 def make_optimizer(plan: CompilePlan) -> keras.optimizers.Optimizer:
     """Return a new optimizer with the learning rate schedule of a plan."""
-    rate = WarmupCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps)
+    rate = WarmupCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps, plan.floor)
     decay = plan.weight_decay if plan.optimizer in _DECAYING else 0.0
     optimizer = _OPTIMIZERS[plan.optimizer](
         learning_rate=rate,

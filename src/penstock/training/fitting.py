@@ -82,7 +82,7 @@ class Fitting:
     def _begin(self, moment: Checkpoint | None, watcher: Watcher) -> TrainingState:
         options = self.options
         is_lower_better = options.is_lower_better(self.loader.signature()[1])
-        best = BestEpoch(self.monitor, is_lower_better=is_lower_better, patience=options.patience)
+        best = BestEpoch(self.monitor, is_lower_better=is_lower_better, patience=options.most_waited)
         remembered = (*self.callbacks, best)
         journal = TrainingState(
             self.loader, self.folder, self.checkpoints, best, remembered, watcher, moment=moment

@@ -20,6 +20,7 @@ from penstock.errors import NonFiniteError, TrainingDataError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.compatibility import check_model
+from penstock.model.feature import count_images
 from penstock.model.finite_values import check_finite
 from penstock.model.labels import check_labels, read_tasks
 from penstock.model.logits import find_logits
@@ -66,6 +67,7 @@ WITHOUT_EFFECT: Final = (
 )
 """Options that do not change the weights, so that a resumed run may have other values."""
 
+_FLOORS: Final = {"cosine": 0.01, "one_cycle": 0.001}  # last learning rates, as shares of the highest
 _LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
@@ -130,7 +132,9 @@ class Training:
         chosen = self if self.choose is None else replace(self.choose(self), choose=None)
         loaders = chosen.make_loaders()
         is_validated = loaders.validation is not None
-        options = chosen.options.resolved(loaders.train.num_steps(0), is_validated=is_validated)
+        steps = loaders.train.num_steps(0)
+        num_images = count_images(chosen.pipeline) * steps * loaders.train.options.batch_size
+        options = chosen.options.resolved(steps, is_validated=is_validated, images_per_epoch=num_images)
         return replace(chosen, options=options), loaders
 
     def _run(self, tasks: Mapping[str, Task], loaders: TrainingLoaders, *, resume: bool) -> Run:
@@ -339,10 +343,11 @@ class Training:
         plan = CompilePlan(
             optimizer=options.optimizer,
             learning_rate=options.learning_rate,
-            weight_decay=options.weight_decay,
-            warmup_steps=round(total * options.warmup),
-            total_steps=total if options.schedule == "cosine" else None,
-            averaging=_limit_averaging(options.averaging, total),
+            weight_decay=options.weight_decay or 0.0,
+            warmup_steps=round(total * (options.warmup or 0.0)),
+            total_steps=None if options.schedule == "constant" else total,
+            floor=_FLOORS.get(options.schedule or "", 0.0),
+            averaging=_limit_averaging(options.averaging or 0.0, total),
             clip=options.clip,
             class_weights=weights,
             loss_weights=options.loss_weights,

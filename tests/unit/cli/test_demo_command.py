@@ -36,7 +36,8 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
     assert [int(number) for number in re.findall(r"^── (\d+)\. ", out, re.MULTILINE)] == list(range(1, 18))
     assert "  photo: {type: image, format: png, from: path}  " in out
     assert "penstock: note: 'plot': " in out
-    assert "\nphoto        input   uint8 (n, 16, 16, 3)  photo        Image()\n" in out
+    image = "Image(augment=Augment(crop=0.1, brightness=0.1))"
+    assert f"\nphoto        input   uint8 (n, 16, 16, 3)  photo        {image}\n" in out
     assert "\n{'photo': (64, 16, 16, 3), 'note': (64, 12), 'petal_cm': (64,), 'soil': (64,), " in out
     assert re.search(r"\n  is_same_rest +True\n", out)
     assert re.search(r"\nBottleneck: \w+\.\nCores used: .+\.\nAdvice: .+\.\n", out)

@@ -245,7 +245,7 @@ def test_map_outputs_go_by_type_and_shape():
     model, inputs = build({"age": AGE, "y": YES}, maps=maps)
     kinds = {layer.name: type(layer).__name__ for layer in model.layers}
     assert kinds["vector_normalization"] == "BatchNormalization"
-    assert kinds["grid_1_convolution"] == "Conv2D"
+    assert kinds["grid_1_first_convolution"] == "Conv2D"
     assert kinds["any_convolution_1"] == "Conv1D"
     assert kinds["numbers_normalization"] == "BatchNormalization"
     assert run(model, inputs).shape == (NUM_ROWS, 1)

@@ -1,6 +1,7 @@
 """Models for images: as deep as they are large, or by a model of `keras.applications`."""
 
 import io
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -13,27 +14,97 @@ from penstock.errors import OptionError
 from penstock.fields import Image, Tensor
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.encoder.grid import count_stages
+from penstock.model.encoder.grid import count_stages, plan_stages
 from penstock.model.options import BACKBONES, ModelOptions
 from penstock.transform import Image as Decode
 from penstock.transform import Keep
 from raising import mentions
 
 
-def make_photos(**choices):
-    rng = np.random.default_rng(5)
+def draw_photos(seed=5):
+    rng = np.random.default_rng(seed)
     found = []
     for _ in range(NUM_ROWS):
         buffer = io.BytesIO()
         Picture.fromarray(rng.integers(0, 256, (40, 40, 3), np.uint8)).save(buffer, "PNG")
         found.append(buffer.getvalue())
-    return make_pipeline({"photo": (Image("png"), Decode(**choices), strings(found)), "y": YES})
+    return found
+
+
+def make_photos(**choices):
+    return make_pipeline({"photo": (Image("png"), Decode(**choices), strings(draw_photos())), "y": YES})
 
 
 def test_stages_follow_the_size():
     assert [count_stages(side) for side in (1, 4, 8, 16, 32, 64, 96, 128, 224, 512, 4096)] == [
         *(1, 1, 1, 2, 3, 4, 5, 4, 5, 6, 6),
     ]
+
+
+@pytest.mark.parametrize(
+    ("sides", "expected"),
+    [
+        ((1, 1), (0, 8, (8,))),
+        ((8, 8), (0, 8, (8, 16))),
+        ((16, 16), (0, 8, (8, 16))),
+        ((20, 28), (0, 8, (8, 16, 32))),
+        ((32, 32), (0, 24, (24, 48, 96, 192))),
+        ((56, 56), (0, 24, (24, 48, 96, 192))),
+        ((64, 64), (1, 12, (24, 48, 96, 192))),
+        ((160, 160), (2, 12, (24, 48, 96, 192))),
+        ((96, 160), (2, 12, (24, 48, 96, 192))),
+        ((512, 40), (2, 12, (24, 48))),
+        ((16, 16, 16), (0, 8, (8, 16))),
+    ],
+)
+def test_residual_network_follows_the_size(sides, expected):
+    assert plan_stages(sides, 24) == expected
+
+
+def test_residual_network_is_written_as_code():
+    pipeline, inputs = make_photos(size=(33, 20))
+    built, written = build_both(pipeline, ModelOptions(preset="small"))
+    assert list_layers(built) == list_layers(written)
+    assert np.array_equal(run(built, inputs), run(written, inputs))
+    kinds = [type(layer).__name__ for layer in built.layers]
+    assert kinds.count("Add") == 3
+    assert built.get_layer("photo_3_second_convolution").output.shape == (None, 9, 5, 48)
+
+
+def test_images_of_one_shape_share_an_encoder():
+    def make(name, **choices):
+        return {name: (Image("png"), Decode(**choices), strings(draw_photos()))}
+
+    parts = {**make("front", size=8), **make("side", size=8), **make("top", size=9), "y": YES}
+    pipeline, inputs = make_pipeline(parts)
+    small = ModelOptions(preset="small")
+    built, written = build_both(pipeline, small)
+    assert list_layers(built) == list_layers(written)
+    assert np.array_equal(run(built, inputs), run(written, inputs))
+    names = [layer.name for layer in built.layers]
+    assert "images_stem_convolution" in names
+    assert "top_stem_convolution" in names
+    apart = build_model(pipeline.schema, pipeline, replace(small, share_images=False))
+    names = [layer.name for layer in apart.layers]
+    assert {"front_stem_convolution", "side_stem_convolution", "top_stem_convolution"} < set(names)
+    assert apart.count_params() > built.count_params()
+
+
+def test_shared_encoder_gives_each_record_the_vectors_of_its_own_images():
+    parts = {
+        name: (Image("png"), Decode(8), strings(draw_photos(seed)))
+        for name, seed in (("front", 1), ("side", 2))
+    }
+    pipeline, inputs = make_pipeline({**parts, "y": YES})
+    model, _ = build_both(pipeline, ModelOptions(preset="small"))
+    vectors = keras.Model(model.input, model.get_layer("combined_members").input)
+    found = run(vectors, inputs)
+    swapped = run(vectors, {"front": inputs["side"], "side": inputs["front"]})
+    width = found.shape[1] // 2
+    assert np.allclose(found[:, :width], swapped[:, width:], atol=1e-6)
+    assert np.allclose(found[:, width:], swapped[:, :width], atol=1e-6)
+    alone = run(vectors, {name: array[2:3] for name, array in inputs.items()})
+    assert np.allclose(found[2:3], alone, atol=1e-6)
 
 
 @pytest.mark.parametrize("side", [1, 8, 512])
@@ -138,7 +209,7 @@ def test_code_of_a_backbone_says_how_pixels_come_to_it():
     start, end = code.index("    # photo"), code.index("    # Together")
     assert (
         code[start:end]
-        == """    # photo: an image of 32 × 32, seen by VGG16.
+        == """    # photo: an image of 32 × 32, encoded by VGG16.
     # Without alpha.
     x = inputs["photo"][:, :, :, :3]
     # Blue, green, red.

@@ -24,8 +24,11 @@ def test_presets_fill_in_what_is_not_given():
     [
         ({"preset": "huge"}, "preset ModelOptions 'small' 'base' 'huge'"),
         ({"text": "lstm"}, "text ModelOptions 'pool' 'gru' 'conv' 'transformer' 'lstm'"),
-        ({"image": "MobileNet2"}, "image ModelOptions 'cnn' keras.applications 'MobileNet2' 'MobileNetV2'"),
-        ({"image": 7}, "image ModelOptions 'cnn' keras.applications 7 MobileNetV2"),
+        (
+            {"image": "MobileNet2"},
+            "image ModelOptions 'resnet' 'cnn' keras.applications 'MobileNet2' 'MobileNetV2'",
+        ),
+        ({"image": 7}, "image ModelOptions 'resnet' 'cnn' keras.applications 7 MobileNetV2"),
         (
             {"image": "VGG16", "image_weights": "imagenet"},
             "image_weights ModelOptions .h5 'imagenet' include_top=False",

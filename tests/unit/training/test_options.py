@@ -20,9 +20,9 @@ def test_keywords_are_the_fields_of_the_options():
 def test_defaults_are_those_of_the_docstring():
     options = TrainOptions()
     assert (options.epochs, options.batch_size, options.seed, options.shuffle) == (None, None, 0, True)
-    assert (options.learning_rate, options.schedule, options.averaging) == (2e-3, "constant", 0.99)
+    assert (options.learning_rate, options.schedule, options.averaging) == (2e-3, None, None)
     assert (options.optimizer, options.class_weights, options.loss_weights) == ("adamw", "none", {})
-    assert (options.monitor, options.is_lower_better(), options.patience) == ("val_data_loss", True, 8)
+    assert (options.monitor, options.is_lower_better(), options.patience) == ("val_data_loss", True, "auto")
     assert (options.hold_out, options.cache, options.checkpoint_steps) == (0.0, None, None)
 
 
@@ -31,6 +31,29 @@ def test_number_of_epochs_follows_the_steps_per_epoch(steps, epochs):
     assert TrainOptions().resolved(steps).num_epochs == epochs
     assert TrainOptions().resolved(steps, is_validated=False).num_epochs == 15
     assert TrainOptions(epochs=7).resolved(steps).num_epochs == 7
+
+
+def list_resolved(options):
+    names = ("schedule", "averaging", "weight_decay", "warmup", "patience")
+    return tuple(getattr(options, name) for name in names)
+
+
+def test_defaults_that_depend_on_images_are_filled_in():
+    assert list_resolved(TrainOptions().resolved(50)) == ("constant", 0.99, 0.01, 0.05, 8)
+    images = TrainOptions().resolved(85, images_per_epoch=2720)
+    assert list_resolved(images) == ("one_cycle", 0.0, 0.05, 0.25, None)
+    assert images.most_waited is None
+    given = TrainOptions(schedule="constant", patience=3, weight_decay=0.0)
+    assert list_resolved(given.resolved(85, images_per_epoch=2720)) == ("constant", 0.99, 0.0, 0.05, 3)
+    assert TrainOptions(schedule="one_cycle", patience=None).resolved(50).averaging == 0.0
+    assert images.resolved(1) == images
+
+
+@pytest.mark.parametrize(("images", "epochs"), [(1, 40), (724, 40), (2720, 33), (100_000, 10)])
+def test_number_of_epochs_follows_the_number_of_images(images, epochs):
+    for is_validated in (True, False):
+        options = TrainOptions().resolved(50, is_validated=is_validated, images_per_epoch=images)
+        assert options.num_epochs == epochs
 
 
 @pytest.mark.parametrize(
