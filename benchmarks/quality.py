@@ -39,9 +39,9 @@ TASKS = {
     **dict.fromkeys(
         ("diabetes", "interactions", "periodic", "houses", "rings", "cars", "prices"), "regression"
     ),
-    **dict.fromkeys(("wine", "digits", "shapes"), "multiclass"),
+    **dict.fromkeys(("wine", "digits", "topics", "shapes"), "multiclass"),
 }
-GROUPS = {"table": TABLES, "text": ("reviews",), "mixed": ("words", "shapes")}
+GROUPS = {"table": TABLES, "text": ("reviews", "phrases", "topics"), "mixed": ("words", "shapes")}
 LIMIT_SECONDS = 3600
 NOTES = """\
 Means over the seeds; a seed decides the split (80, 10 and 10 percent) and the training. Every contestant

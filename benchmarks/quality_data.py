@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from quality_mixed import make_photos, make_reviews
+from quality_texts import make_phrases, make_topics
 
 Columns = dict[str, Any]
 Task = Literal["binary", "multiclass", "regression"]
@@ -325,6 +326,14 @@ def _make_words() -> QualitySet:
     return QualitySet("words", "mixed", "binary", make_reviews(draw_generator("words")), texts=("text",))
 
 
+def _make_phrases() -> QualitySet:
+    return QualitySet("phrases", "text", "binary", make_phrases(draw_generator("phrases")), texts=("text",))
+
+
+def _make_topics() -> QualitySet:
+    return QualitySet("topics", "text", "multiclass", make_topics(draw_generator("topics")), texts=("text",))
+
+
 def _make_shapes() -> QualitySet:
     return QualitySet(
         "shapes", "mixed", "multiclass", make_photos(draw_generator("shapes")), images=("photo",)
@@ -347,6 +356,8 @@ SETS: Final[Mapping[str, Callable[[], QualitySet]]] = {
     "clinic": make_clinic,
     **{name: (lambda name=name: read_practice(name)) for name in ("churn", "petfinder", "mushrooms")},
     "reviews": lambda: read_practice("reviews"),
+    "phrases": _make_phrases,
+    "topics": _make_topics,
     "words": _make_words,
     "shapes": _make_shapes,
 }
