@@ -17,15 +17,19 @@ FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 
 @pytest.fixture(scope="module")
 def quality() -> ModuleType:
-    """Import the script, whose modules import each other by their names."""
-    before = list(sys.path)
+    """Import the script, whose modules import each other by names that installed packages may have, too."""
+    path, names = list(sys.path), [each.stem for each in FOLDER.glob("*.py")]
+    others = {name: sys.modules.pop(name) for name in names if name in sys.modules}
     sys.path.insert(0, str(FOLDER))
     try:
         spec = importlib.util.spec_from_file_location("quality", FOLDER / "quality.py")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
-        sys.path[:] = before
+        sys.path[:] = path
+        for name in names:
+            sys.modules.pop(name, None)
+        sys.modules.update(others)
     return module
 
 

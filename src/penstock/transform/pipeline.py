@@ -77,7 +77,7 @@ class Pipeline:
         {'age': Output(name='age', dtype='float32', shape=(), is_ragged=False)}
         >>> inputs, targets, _ = pipeline.apply(pets["train"].columns(), 2)
         >>> inputs["age"].tolist(), targets["adopted"].tolist()
-        ([1.0, 0.0], [1.0, 0.0])
+        ([1.0, 0.0], [1, 0])
     """
 
     def __init__(self, assembly: Assembly, notes: Mapping[str, str] | None = None) -> None:
