@@ -18,6 +18,7 @@ from penstock.foundation.wording import is_finite, list_choices, show
 from penstock.model.logits import find_logits
 from penstock.model.task import Task
 from penstock.training.members import MeanMetric
+from penstock.training.options import TrainOptions
 
 
 class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
@@ -153,6 +154,8 @@ _OPTIMIZERS: Final[Mapping[str, Callable[..., Any]]] = {
     "rmsprop": keras.optimizers.RMSprop,
     "lion": keras.optimizers.Lion,
 }
+_FLOORS: Final = {"cosine": 0.01, "one_cycle": 0.001}  # last learning rates, as shares of the highest
+_AVERAGES: Final = 10  # lengths of the average of weights in a run, at least
 _DECAYING: Final = ("adamw", "lion")
 # Decay of shifts and scales does not regularize a model.
 _NOT_DECAYED: Final = ("bias", "gamma", "beta")
@@ -206,6 +209,23 @@ class CompilePlan:
                 _check_number(f"class_weights[{name!r}][{i}]", weight)
         for name, weight in self.loss_weights.items():
             _check_number(f"loss_weights[{name!r}]", weight)
+
+
+def plan_compilation(options: TrainOptions, num_steps: int) -> CompilePlan:
+    """Return how to compile a model for a run of so many steps; options must be resolved."""
+    # The average of weights begins with those of the first step, which would be most of it in a short run.
+    averaging = min(options.averaging or 0.0, max(0.0, 1 - _AVERAGES / max(1, num_steps)))
+    return CompilePlan(
+        optimizer=options.optimizer,
+        learning_rate=options.learning_rate,
+        weight_decay=options.weight_decay or 0.0,
+        warmup_steps=round(num_steps * (options.warmup or 0.0)),
+        total_steps=None if options.schedule == "constant" else num_steps,
+        floor=_FLOORS.get(options.schedule or "", 0.0),
+        averaging=averaging,
+        clip=options.clip,
+        loss_weights=options.loss_weights,
+    )
 
 
 def compile_model(

@@ -30,7 +30,7 @@ from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
-from penstock.training.compilation import CompilePlan, compile_model
+from penstock.training.compilation import compile_model, plan_compilation
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.members import find_members
 from penstock.training.options import TrainOptions
@@ -52,7 +52,6 @@ from penstock.transform.pipeline import Pipeline
 _TRAIN: Final = "train"
 _VALIDATION: Final = ("validation", "val", "valid", "dev")
 _MOST_SHOWN: Final = 10
-_AVERAGES: Final = 10  # lengths of the average of weights in a run, at least
 _LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
 COMPILED: Final = (
     *("optimizer", "learning_rate", "schedule", "averaging", "weight_decay", "warmup", "clip"),
@@ -67,7 +66,6 @@ WITHOUT_EFFECT: Final = (
 )
 """Options that do not change the weights, so that a resumed run may have other values."""
 
-_FLOORS: Final = {"cosine": 0.01, "one_cycle": 0.001}  # last learning rates, as shares of the highest
 _LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
@@ -340,19 +338,8 @@ class Training:
             else:
                 self.watcher.note(f"Rare classes{of_target} are weighted up: {shown}.")
         total = loader.num_steps(0) * options.num_epochs
-        plan = CompilePlan(
-            optimizer=options.optimizer,
-            learning_rate=options.learning_rate,
-            weight_decay=options.weight_decay or 0.0,
-            warmup_steps=round(total * (options.warmup or 0.0)),
-            total_steps=None if options.schedule == "constant" else total,
-            floor=_FLOORS.get(options.schedule or "", 0.0),
-            averaging=_limit_averaging(options.averaging or 0.0, total),
-            clip=options.clip,
-            class_weights=weights,
-            loss_weights=options.loss_weights,
-            robust=tuple(name for name, loss in self.losses.items() if loss == "huber"),
-        )
+        robust = tuple(name for name, loss in self.losses.items() if loss == "huber")
+        plan = replace(plan_compilation(options, total), class_weights=weights, robust=robust)
         for each in models:
             if each is not None:
                 compile_model(each, tasks, plan, logits, has_members=each is members)
@@ -440,14 +427,6 @@ class TrainingLoaders(NamedTuple):
             return {}
         with self.validation.read(0) as batches:
             return choose_on_validation(predict, predict.tasks, batches, keep)
-
-
-def _limit_averaging(momentum: float, num_steps: int) -> float:
-    """Return the momentum of the average of weights, at most as long as a tenth of the run.
-
-    The average begins with the weights of the first step, which would be most of it in a short run.
-    """
-    return min(momentum, max(0.0, 1 - _AVERAGES / max(1, num_steps)))
 
 
 def _add_choices(settings: Mapping[str, Any], choices: Mapping[str, ValidationChoice]) -> dict[str, Any]:
