@@ -27,21 +27,23 @@ OURS, PEER = "penstock", "boosting"
 TITLES = {
     OURS: "penstock",
     PEER: "HistGradientBoosting",
-    "linear": "tf-idf or pixels, LogisticRegression",
+    "linear": "tf-idf or pixels, linear model",
     "both": "both, HistGradientBoosting",
 }
+PARTS = {"table": "table alone", "text": "text alone", "image": "images alone"}
+"""Penstock with the inputs of one kind, on mixed data."""
 TABLES = (
     *("breast_cancer", "wine", "digits", "diabetes", "census", "interactions", "periodic", "merchants"),
     *("houses", "rings", "cars", "prices", "clinic", "churn", "petfinder", "mushrooms"),
 )
+MIXED = ("words", "shapes", "gallery", "portraits", "adverts", "memos")
 MAIN_SCORES = {"binary": "auc", "multiclass": "accuracy", "regression": "rmse"}
 TASKS = {
-    **dict.fromkeys(
-        ("diabetes", "interactions", "periodic", "houses", "rings", "cars", "prices"), "regression"
-    ),
+    **dict.fromkeys(("diabetes", "interactions", "periodic", "houses", "rings"), "regression"),
+    **dict.fromkeys(("cars", "prices", "gallery", "adverts", "memos"), "regression"),
     **dict.fromkeys(("wine", "digits", "topics", "shapes"), "multiclass"),
 }
-GROUPS = {"table": TABLES, "text": ("reviews", "phrases", "topics"), "mixed": ("words", "shapes")}
+GROUPS = {"table": TABLES, "text": ("reviews", "phrases", "topics"), "mixed": MIXED}
 LIMIT_SECONDS = 3600
 NOTES = """\
 Means over the seeds; a seed decides the split (80, 10 and 10 percent) and the training. Every contestant
@@ -59,7 +61,8 @@ def parse_arguments() -> argparse.Namespace:
         description=__doc__, epilog="Options after -- go to 'penstock train': quality.py -- --preset small"
     )
     parser.add_argument("--sets", help="names of data sets (default: all that are available)")
-    parser.add_argument("--contestants", default=",".join(TITLES), help="default: %(default)s")
+    everyone = {**TITLES, **PARTS}
+    parser.add_argument("--contestants", default=",".join(everyone), help="default: %(default)s")
     parser.add_argument("--seeds", type=int, help="how many, from 0 on (default: 5, quick 1)")
     parser.add_argument("--score", choices=("validation", "test"), default="validation")
     parser.add_argument("--practice", type=Path, default=quality_data.PRACTICE, help="default: %(default)s")
@@ -73,7 +76,7 @@ def parse_arguments() -> argparse.Namespace:
     arguments.contestants = arguments.contestants.split(",")
     for option, names, known in (
         ("--sets", arguments.sets, SETS),
-        ("--contestants", arguments.contestants, TITLES),
+        ("--contestants", arguments.contestants, everyone),
     ):
         for name in names:
             if name not in known:
@@ -93,7 +96,10 @@ def parse_arguments() -> argparse.Namespace:
 def list_contestants(name: str, wanted: Sequence[str]) -> list[str]:
     """Return which contestants have something to learn from in a data set."""
     group = find_group(name)
-    fitting = {"table": (OURS, PEER), "text": (OURS, "linear"), "mixed": tuple(TITLES)}[group]
+    if group == "mixed":
+        fitting = (*TITLES, *SETS[name]().parts)
+    else:
+        fitting = (OURS, PEER if group == "table" else "linear")
     return [each for each in wanted if each in fitting]
 
 
@@ -180,6 +186,20 @@ def format_group(means: Mapping[tuple[str, str], Mapping[str, float]], group: st
     return draw(heads, [*rows, ["mean rank", "", *averaged, "", "", ""]])
 
 
+def format_parts(means: Mapping[tuple[str, str], Mapping[str, float]]) -> str:
+    """Format the table of Penstock on mixed data: each kind of input alone, and all together."""
+    rows = []
+    for name in MIXED:
+        parts = [each for each in PARTS if (name, each) in means]
+        if parts and (name, OURS) in means:
+            cells = [_format_score(means[name, each]["score"]) if each in parts else "" for each in PARTS]
+            whole = _format_score(means[name, OURS]["score"])
+            score = MAIN_SCORES[TASKS.get(name, "binary")]
+            rows.append([name, score, *cells, whole, _compare(means, name, [OURS, *parts])])
+    heads = ["parts", "score", *PARTS.values(), "whole", "whole against the best part"]
+    return draw(heads, rows) if rows else ""
+
+
 def _compare(means: Mapping[tuple[str, str], Mapping[str, float]], name: str, names: Sequence[str]) -> str:
     """Return how much better Penstock is than the best other contestant."""
     others = [means[name, each]["score"] for each in names if each != OURS]
@@ -211,8 +231,7 @@ def main() -> int:
     if arguments.quick:
         print("QUICK RUN on few rows: a smoke test, not a measurement.", end="\n\n")
     print(f"Scores of the {arguments.score} splits.", end="\n\n")
-    for group in GROUPS:
-        table = format_group(means, group)
+    for table in (*(format_group(means, group) for group in GROUPS), format_parts(means)):
         if table:
             print(table, end="\n\n")
     print(NOTES)

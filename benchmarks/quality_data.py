@@ -16,7 +16,14 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from quality_mixed import make_photos, make_reviews
+from quality_mixed import (
+    make_adverts,
+    make_gallery,
+    make_memos,
+    make_photos,
+    make_portraits,
+    make_reviews,
+)
 from quality_texts import make_phrases, make_topics
 
 Columns = dict[str, Any]
@@ -54,6 +61,13 @@ class QualitySet:
     @property
     def inputs(self) -> list[str]:
         return [name for name in self.columns if name != self.target]
+
+    @property
+    def parts(self) -> dict[str, tuple[str, ...]]:
+        """Names of the inputs of each kind: table, text and image; kinds without an input are left out."""
+        table = tuple(name for name in self.inputs if name not in (*self.texts, *self.images))
+        found = {"table": table, "text": self.texts, "image": self.images}
+        return {part: names for part, names in found.items() if names}
 
     def head(self, num_rows: int) -> QualitySet:
         """Return the data set with its first rows only."""
@@ -322,8 +336,14 @@ _PRACTICE: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def _make_words() -> QualitySet:
-    return QualitySet("words", "mixed", "binary", make_reviews(draw_generator("words")), texts=("text",))
+_MIXED: Final[Mapping[str, tuple[Task, Callable[[np.random.Generator], Columns]]]] = {
+    "words": ("binary", make_reviews),
+    "shapes": ("multiclass", make_photos),
+    "gallery": ("regression", make_gallery),
+    "portraits": ("binary", make_portraits),
+    "adverts": ("regression", make_adverts),
+    "memos": ("regression", make_memos),
+}
 
 
 def _make_phrases() -> QualitySet:
@@ -334,10 +354,12 @@ def _make_topics() -> QualitySet:
     return QualitySet("topics", "text", "multiclass", make_topics(draw_generator("topics")), texts=("text",))
 
 
-def _make_shapes() -> QualitySet:
-    return QualitySet(
-        "shapes", "mixed", "multiclass", make_photos(draw_generator("shapes")), images=("photo",)
-    )
+def _make_mixed(name: str) -> QualitySet:
+    task, make = _MIXED[name]
+    columns = make(draw_generator(name))
+    images = tuple(each for each, values in columns.items() if isinstance(values[0], np.ndarray))
+    texts = ("text",) if "text" in columns else ()
+    return QualitySet(name, "mixed", task, columns, texts, images)
 
 
 SETS: Final[Mapping[str, Callable[[], QualitySet]]] = {
@@ -358,8 +380,7 @@ SETS: Final[Mapping[str, Callable[[], QualitySet]]] = {
     "reviews": lambda: read_practice("reviews"),
     "phrases": _make_phrases,
     "topics": _make_topics,
-    "words": _make_words,
-    "shapes": _make_shapes,
+    **{name: (lambda name=name: _make_mixed(name)) for name in _MIXED},
 }
 """Every data set, by name. Those of the practice data may be missing."""
 

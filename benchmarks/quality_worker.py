@@ -155,31 +155,38 @@ def find_table(data: QualitySet, is_train: Any) -> tuple[Any, list[bool]]:
 
 
 def find_parts(data: QualitySet, is_train: Any) -> Any:
-    """Return the features of texts, as tf-idf of words and pairs of words, or those of images: pixels."""
-    if data.images:
-        pixels = np.stack([np.asarray(each, float).reshape(-1) for each in data.columns[data.images[0]]])
-        return pixels / 255 - 0.5
-    from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
+    """Return the features of texts, as tf-idf of words and pairs of words, and those of images: pixels."""
+    from scipy.sparse import csr_matrix, hstack  # noqa: PLC0415
 
-    columns = [data.columns[name] for name in data.texts]
-    texts = [" ".join(str(each or "") for each in row) for row in zip(*columns, strict=True)]
-    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
-    words.fit([text for text, chosen in zip(texts, is_train, strict=True) if chosen])
-    return words.transform(texts)
+    found = [
+        csr_matrix(np.stack([np.asarray(each, float).reshape(-1) for each in data.columns[name]]) / 255 - 0.5)
+        for name in data.images
+    ]
+    if data.texts:
+        from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415
+
+        columns = [data.columns[name] for name in data.texts]
+        texts = [" ".join(str(each or "") for each in row) for row in zip(*columns, strict=True)]
+        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, min_df=2)
+        words.fit([text for text, chosen in zip(texts, is_train, strict=True) if chosen])
+        found.append(words.transform(texts))
+    return hstack(found).tocsr()
 
 
 def run_sklearn(name: str, data: QualitySet, seed: int) -> dict[str, Any]:
     """Train a contestant of scikit-learn, and score it on both splits."""
     from sklearn.decomposition import TruncatedSVD  # noqa: PLC0415
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor  # noqa: PLC0415
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression, Ridge  # noqa: PLC0415
 
     split, truth = draw_split(data.num_rows, seed), encode_target(data)
     is_train = split == 0
     start = time.perf_counter()
     model: Any
     if name == "linear":
-        features, model = find_parts(data, is_train), LogisticRegression(C=1.0, max_iter=2000)
+        features = find_parts(data, is_train)
+        is_number = data.task == "regression"
+        model = Ridge(solver="lsqr") if is_number else LogisticRegression(C=1.0, max_iter=2000)
     else:
         features, is_code = find_table(data, is_train)
         if name == "both":
@@ -213,6 +220,9 @@ def main() -> int:
         data = data.head(QUICK_ROWS)
     if job["contestant"] == "penstock":
         found = run_penstock(data, job["seed"], job["options"])
+    elif job["contestant"] in data.parts:  # Penstock with the inputs of one kind
+        others = [name for part, names in data.parts.items() if part != job["contestant"] for name in names]
+        found = run_penstock(data, job["seed"], [*job["options"], "--drop", ",".join(others)])
     else:
         found = run_sklearn(job["contestant"], data, job["seed"])
     print(json.dumps(found))

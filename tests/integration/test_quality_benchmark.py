@@ -92,20 +92,26 @@ def test_ranks_follow_the_direction_of_the_score_and_ties_share_theirs(quality: 
 
 def test_generated_data_is_the_same_every_time_and_has_a_target(quality: ModuleType) -> None:
     sets = quality.quality_data.SETS
-    for name in (
-        "census",
-        "interactions",
-        "periodic",
-        "merchants",
-        "houses",
-        "rings",
-        "cars",
-        "prices",
-        "clinic",
-    ):
+    names = ("census", "interactions", "periodic", "houses", "rings", "cars", "prices", *quality.MIXED)
+    for name in names:
         first, second = sets[name](), sets[name]()
         assert first.inputs == second.inputs
         assert all(len(values) == first.num_rows for values in first.columns.values())
         assert np.array_equal(first.columns["target"], second.columns["target"])
         assert first.task == quality.TASKS.get(name, "binary")
         assert quality.find_group(name) == first.group
+
+
+def test_mixed_data_is_scored_by_parts_and_as_a_whole(quality: ModuleType) -> None:
+    scores = {("adverts", "penstock"): 0.9, ("adverts", "table"): 1.5, ("adverts", "text"): 1.2}
+    scores |= {("adverts", "image"): 1.0, ("words", "penstock"): 0.8, ("words", "table"): 0.7}
+    means = {key: {"score": score, "seconds": 3.0} for key, score in scores.items()}
+    rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in quality.format_parts(means).splitlines()
+    ]
+    assert rows[0][2:6] == ["table alone", "text alone", "images alone", "whole"]
+    assert ["adverts", "rmse", "1.5000", "1.2000", "1.0000", "0.9000", "+10.0%"] in rows
+    assert ["words", "auc", "0.7000", "", "", "0.8000", "+0.1000"] in rows
+    everyone = [*quality.TITLES, *quality.PARTS]
+    assert quality.list_contestants("gallery", everyone) == [*quality.TITLES, "table", "image"]
+    assert quality.list_contestants("cars", everyone) == ["penstock", "boosting"]
