@@ -77,6 +77,8 @@ def print_evaluation(found: Evaluation) -> None:
             _print_confusion(found, target)
     if found.importance_by_target:
         _print_importance(found)
+    for target in found.tasks:
+        _print_parts(found, target)
     for name in found.slices:
         _print_slices(found, name)
     for target in found.mistakes:
@@ -142,6 +144,20 @@ def _print_importance(found: Evaluation) -> None:
         if len(found.ablation_by_target[target]) < len(drops):  # otherwise each kind has one field
             print("\nAll fields of one kind together:")
             _print_bars("kind of input", f"drop of {score}", found.ablation_by_target[target])
+
+
+def _print_parts(found: Evaluation, target: str) -> None:
+    rows = found.list_parts(target)
+    if not rows:
+        return
+    score = found.main_scores[target]
+    of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
+    print(
+        f"\nParts of the inputs{of_target}: drop of {score} when all fields of a part are shuffled together,"
+    )
+    print(f"and {score} on validation in the trials before the run, with some parts only:")
+    header = ["part", f"drop of {score}", f"{score} in trials"]
+    print_table(header, [list(row) for row in rows], right=header[1:])
 
 
 def _print_bars(first: str, second: str, drops: dict[str, Number]) -> None:

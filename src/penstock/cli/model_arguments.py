@@ -121,6 +121,13 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         help="random changes of training images: small shifts and brightness, or also mirrored left to "
         "right (default: light)",
     )
+    group.add_argument(
+        "--parts",
+        type=_parse_parts,
+        metavar="auto|all|NAMES",
+        help="kinds of inputs: table, text, image, sequence, tensor, separated by commas; auto: those that "
+        "lower the validation loss (default: auto)",
+    )
     group.add_argument("--cache", metavar="memory|FOLDER", help="keep decoded data for later epochs")
     group.add_argument(
         "--num-threads", type=int, metavar="N", help="threads that load data (default: one per core)"
@@ -158,6 +165,10 @@ def _parse_size(text: str) -> tuple[int, int]:
             f"expected one number, or height x width, such as 96 or 96x128, got {text!r}"
         )
     return int(sides[0]), int(sides[-1])
+
+
+def _parse_parts(text: str) -> str | list[str]:
+    return text if text in ("auto", "all") else text.split(",")
 
 
 def _parse_weights(text: str) -> dict[str, float]:

@@ -56,7 +56,7 @@ _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "schedule", "averaging", "weight_decay", "optimizer", "clip"),
     *("patience", "monitor"),
     *("hold_out", "unlabelled", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
-    *("target_scale", "number_loss", "image_size", "augment"),
+    *("target_scale", "number_loss", "parts", "image_size", "augment"),
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),

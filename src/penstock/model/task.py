@@ -73,6 +73,13 @@ class Task:
         undone = values / self.factor + self.shift
         return np.sign(undone) * np.expm1(np.abs(undone)) if self.method == "log1p" else undone
 
+    def scale(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers of a regression as scaled in a batch, the inverse of `undo`."""
+        if self.method == "none":
+            return values
+        logs = np.sign(values) * np.log1p(np.abs(values)) if self.method == "log1p" else values
+        return (logs - self.shift) * self.factor
+
     def describe(self) -> str:
         """Return a short text for the task."""
         if self.kind == "regression":

@@ -23,6 +23,7 @@ MOST_CLASSES: Final = 200
 """Maximum number of classes of a confusion matrix; with more classes it is omitted."""
 _MOST_SHOWN: Final = 10
 _WIDEST: Final = 110
+_TOGETHER: Final = " + "  # between the parts of a trial
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ class Evaluation:
         slices: Scores of the records with each value of a field, by field.
         importance_by_target: Drop of the main score without a field, by target and field.
         ablation_by_target: Drop of the main score without all fields of a modality, by target and modality.
+        parts_by_target: Drop of the main score without all fields of a part of the inputs (table, text,
+            image, sequence, tensor), by target and part; empty for a single part.
+        part_trials: Main scores on validation of the trials that chose the parts before the run, by target
+            and by the parts that were used; empty if there were none.
+        left_out_parts: Fields of the parts that the run left out, by part.
         importance_records: Number of records that importance was measured on.
         mistakes: The worst mistakes, by target.
         members: For an ensemble, the scores of each member by target, by name of the member.
@@ -99,6 +105,9 @@ class Evaluation:
     slices: dict[str, list[SliceScores]] = field(default_factory=dict)
     importance_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
     ablation_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
+    parts_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
+    part_trials: dict[str, dict[str, Number]] = field(default_factory=dict)
+    left_out_parts: dict[str, list[str]] = field(default_factory=dict)
     importance_records: int = 0
     mistakes: dict[str, list[Mistake]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -162,6 +171,9 @@ class Evaluation:
             "importance_records": self.importance_records,
             "ablation": self.ablation,
             "ablation_by_target": self.ablation_by_target,
+            "parts_by_target": self.parts_by_target,
+            "part_trials": self.part_trials,
+            "left_out_parts": self.left_out_parts,
             "mistakes": {name: [each.to_json() for each in found] for name, found in self.mistakes.items()},
             **({"members": self.members} if self.members else {}),
             "notes": list(self.notes),
@@ -181,6 +193,7 @@ class Evaluation:
                 lines += ["", *_align(self.list_members(target), right=1)]
         for target in self.targets:
             lines += self._show_importance(target)
+            lines += self._show_parts(target)
             lines += self._show_mistakes(target)
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(_shorten(line.rstrip()) for line in lines)
@@ -216,6 +229,30 @@ class Evaluation:
         more = [f"  … and {len(known) - len(rows)} less important inputs"] if len(known) > len(rows) else []
         header = ("input", f"drop of {self.main_scores[target]} without it")
         return ["", f"Feature importance{of_target}", *_align([header, *rows], right=1), *more]
+
+    def list_parts(self, target: str) -> list[tuple[str, str, str]]:
+        """Return a row for each part and for the whole: name, drop without it, score on validation alone."""
+        drops, trials = self.parts_by_target.get(target, {}), self.part_trials.get(target, {})
+        alone = [name for name in trials if _TOGETHER not in name]
+        rows = [
+            (
+                f"{name} (left out)" if name in self.left_out_parts else name,
+                format_score(drops[name]) if name in drops else "",
+                format_score(trials[name]) if name in trials else "",
+            )
+            for name in dict.fromkeys([*drops, *alone, *self.left_out_parts])
+        ]
+        together = [(name, "", format_score(value)) for name, value in trials.items() if name not in alone]
+        return [*rows, *together]
+
+    def _show_parts(self, target: str) -> list[str]:
+        rows = self.list_parts(target)
+        if not rows:
+            return []
+        of_target = f" for {target}" if len(self.targets) > 1 else ""
+        score = self.main_scores[target]
+        header = ("part", f"drop of {score} without it", f"{score} on validation in trials")
+        return ["", f"Parts of the inputs{of_target}", *_align([header, *rows], right=1)]
 
     def _show_mistakes(self, target: str) -> list[str]:
         worst = self.mistakes.get(target, [])

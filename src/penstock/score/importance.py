@@ -6,7 +6,7 @@ In: predictions, a pipeline, a sample of a split. Out: `Importance`, by field an
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.model.task import Task
 from penstock.score.evaluation_batches import EvaluationPipeline, read_batches
 from penstock.score.scores import Number, score_main
+from penstock.training.options import PARTS
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 
@@ -38,6 +39,29 @@ def find_modalities(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
         kind = _MODALITIES.get(kind, kind)
         found[kind] = (*found.get(kind, ()), name)
     return found
+
+
+def find_parts(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
+    """Return the fields of each part of the inputs, in the order of `PARTS`.
+
+    The members of a group belong to one part: to the table, if they are of several.
+    """
+    types = {name: pipeline.schema[name].type_name for name in find_inputs(pipeline)}
+    parts = {name: kind if kind in PARTS else "table" for name, kind in types.items()}
+    owners = {
+        output.name: name for name, each in pipeline.transforms.items() for output in each.outputs(name)
+    }
+    members: dict[str, set[str]] = {}
+    for group in pipeline.to_json()["groups"]:
+        fields = set().union(*(members.get(each, {owners.get(each, each)}) for each in group["members"]))
+        members[group["name"]] = fields
+        if len({parts[name] for name in fields if name in parts}) > 1:
+            parts |= dict.fromkeys(fields.intersection(parts), "table")
+    return {
+        part: tuple(name for name, each in parts.items() if each == part)
+        for part in PARTS
+        if part in parts.values()
+    }
 
 
 Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
@@ -75,11 +99,13 @@ class Importance:
         records: Number of records that it was measured on.
         fields: Drop of the main score for each field, by target.
         modalities: Drop of the main score for all fields of a modality at once, by target.
+        parts: Drop of the main score for all fields of a part at once, by target; empty for a single part.
     """
 
     records: int
     fields: dict[str, Drops]
     modalities: dict[str, Drops]
+    parts: dict[str, Drops] = field(default_factory=dict)
 
 
 def draw_sample(
@@ -101,7 +127,8 @@ def draw_sample(
         augment=False,
         prefetch_bytes=8 << 20,
     )
-    num_passes = 1 + NUM_REPEATS * (len(find_inputs(pipeline)) + len(find_modalities(pipeline)))
+    num_units = len({*_list_units(pipeline)})
+    num_passes = 1 + NUM_REPEATS * num_units
     rows: list[NDArray[np.int64]] = []
     pieces: list[dict[str, CodedColumn]] = []
     num_bytes = num_rows = 0
@@ -132,11 +159,11 @@ def measure_importance(
     seed: int,
     on_pass: Callable[[int, int], None] | None = None,
 ) -> Importance:
-    """Permute each field among the records, and then all fields of a modality together.
+    """Permute each field among the records, and then all fields of a modality or a part together.
 
     Everything made from a field is permuted with it: its mask, its indicator, its part of a group or a map.
-    The fields of a modality are permuted together, so that they stay consistent with each other and lose
-    only their relation to the record. Three permutations are drawn, the same three for every field.
+    The fields of a modality or a part are permuted together, so that they stay consistent with each other and
+    lose only their relation to the record. Three permutations are drawn, the same three for every field.
 
     Args:
         predict: Function from inputs to predictions by target.
@@ -149,25 +176,34 @@ def measure_importance(
         on_pass: Called with the number of finished passes and the number of all passes.
     """
     scorer = _SampleScorer(predict, pipeline, sample, tasks, truths, batch_size)
-    modalities = find_modalities(pipeline)
-    units = [*((name,) for name in find_inputs(pipeline)), *modalities.values()]
+    modalities, parts = find_modalities(pipeline), find_parts(pipeline)
+    units = _list_units(pipeline)
     orders = [np.random.default_rng([seed, each]).permutation(len(sample)) for each in range(NUM_REPEATS)]
     base = scorer.score((), None)
     drops: dict[tuple[str, ...], Drops] = {}
     for number, unit in enumerate(units):
-        if unit not in drops:  # a modality of one field is that field
+        if unit not in drops:  # a modality of one field is that field, a part often one modality
             found = [scorer.score(unit, order) for order in orders]
             drops[unit] = {name: _mean_drop(base[name], [each[name] for each in found]) for name in tasks}
         if on_pass is not None:
             on_pass(number + 1, len(units))
+
+    def select(named: Mapping[str, tuple[str, ...]]) -> dict[str, Drops]:
+        return {target: {name: drops[unit][target] for name, unit in named.items()} for target in tasks}
+
     return Importance(
         len(sample),
-        {
-            name: {unit[0]: drops[unit][name] for unit in units[: len(units) - len(modalities)]}
-            for name in tasks
-        },
-        {name: {kind: drops[unit][name] for kind, unit in modalities.items()} for name in tasks},
+        select({name: (name,) for name in find_inputs(pipeline)}),
+        select(modalities),
+        select(parts) if len(parts) > 1 else {},
     )
+
+
+def _list_units(pipeline: Pipeline) -> list[tuple[str, ...]]:
+    """Return the fields that are permuted together: each one, each modality, and each of several parts."""
+    units = [(name,) for name in find_inputs(pipeline)]
+    parts = find_parts(pipeline)
+    return [*units, *find_modalities(pipeline).values(), *(parts.values() if len(parts) > 1 else ())]
 
 
 class _SampleScorer:

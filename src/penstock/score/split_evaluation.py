@@ -93,6 +93,7 @@ def evaluate_split(
         slices=slices,
         importance_by_target=importance.fields,
         ablation_by_target=importance.modalities,
+        parts_by_target=importance.parts,
         importance_records=importance.records,
         mistakes={
             name: find_mistakes(*each, judged.rows, split, tasks, options.mistakes)

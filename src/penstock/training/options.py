@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.option_checks import OptionChecks, check_count, check_limits
+from penstock.foundation.option_checks import OptionChecks, advise_nearest, check_count, check_limits
 from penstock.foundation.wording import check_keywords, list_choices, show
 
 Optimizer: TypeAlias = Literal["adamw", "adam", "sgd", "rmsprop", "lion"]
@@ -19,6 +19,11 @@ Unlabelled: TypeAlias = Literal["drop", "error"]
 TargetScale: TypeAlias = Literal["auto", "linear", "log"]
 NumberLoss: TypeAlias = Literal["auto", "squared", "huber"]
 Augmentation: TypeAlias = Literal["none", "light", "flip"]
+
+AUTO_PARTS: Final = "auto"
+ALL_PARTS: Final = "all"
+PARTS: Final = ("table", "text", "image", "sequence", "tensor")
+"""Parts of the inputs. Numbers and categories together are the table."""
 
 _SMALLEST_BATCH: Final = 16
 _LARGEST_BATCH: Final = 256
@@ -84,6 +89,10 @@ class TrainOptions:
         number_loss: Loss of targets of numbers: the "squared" error, or "huber", which is linear beyond one
             standard deviation. "auto" tries both for targets with heavy tails; "squared" without validation,
             and for your own model.
+        parts: Kinds of inputs that are used: "all", or some of "table" (numbers and categories), "text",
+            "image", "sequence" and "tensor". "auto" leaves out a kind that does not lower the validation loss
+            beside the others, where there are several; "all" without validation, for your own model, and for
+            a pipeline that is passed.
         image_size: Height and width of the images that are inputs, or one number for both. By default the
             size that all images have, up to 160; otherwise the medians of their heights and widths, rounded
             down to multiples of 32, from 32 to 160.
@@ -123,6 +132,7 @@ class TrainOptions:
     loss_weights: Mapping[str, float] = field(default_factory=dict)
     target_scale: TargetScale = "auto"
     number_loss: NumberLoss = "auto"
+    parts: str | tuple[str, ...] | list[str] = AUTO_PARTS
     image_size: int | tuple[int, int] | None = None
     augment: Augmentation | None = None
     hold_out: float = 0.0
@@ -157,6 +167,7 @@ class TrainOptions:
             raise OptionError(
                 "monitor", expected="the name of a metric in the history", got=show(self.monitor)
             )
+        self._check_parts()
         self._check_weights()
         if self.image_size is not None:
             object.__setattr__(self, "image_size", _check_image_size(self.image_size))
@@ -227,8 +238,19 @@ class TrainOptions:
             }
         cache = None if self.cache is None else os.fspath(self.cache)
         size = list(self.image_size) if isinstance(self.image_size, tuple) else None
+        parts = self.parts if isinstance(self.parts, str) else list(self.parts)
         changed = {"class_weights": weights, "loss_weights": dict(self.loss_weights), "image_size": size}
-        return {**options, **changed, "cache": cache}
+        return {**options, **changed, "parts": parts, "cache": cache}
+
+    def _check_parts(self) -> None:
+        if isinstance(self.parts, str) and self.parts in (AUTO_PARTS, ALL_PARTS):
+            return
+        given = (self.parts,) if isinstance(self.parts, str) else self.parts
+        if not isinstance(given, list | tuple) or not given or not all(each in PARTS for each in given):
+            expected = f"'auto', 'all', or some of {list_choices(PARTS)}"
+            advice = advise_nearest(given, PARTS)
+            raise OptionError("parts", expected=expected, got=show(self.parts), advice=advice)
+        object.__setattr__(self, "parts", tuple(part for part in PARTS if part in given))
 
     def _check_weights(self) -> None:
         if not isinstance(self.class_weights, Mapping) and self.class_weights not in get_args(Balance):
@@ -275,6 +297,7 @@ class TrainChoices(TypedDict, total=False):
     loss_weights: Mapping[str, float]
     target_scale: TargetScale
     number_loss: NumberLoss
+    parts: str | tuple[str, ...] | list[str]
     image_size: int | tuple[int, int] | None
     augment: Augmentation | None
     hold_out: float

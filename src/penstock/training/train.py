@@ -5,11 +5,11 @@ In: an open data set, a fitted pipeline, optionally a model, options, a folder. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import keras
 
@@ -32,6 +32,13 @@ from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import compile_model, plan_compilation
 from penstock.training.fitting import Fitting, build_state, check_monitor
+from penstock.training.loaders import (
+    TrainingLoaders,
+    find_hold_out,
+    find_train,
+    find_validation,
+    list_training_splits,
+)
 from penstock.training.members import find_members
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
@@ -46,13 +53,10 @@ from penstock.training.run_files import (
     read_run_config,
     write_run_config,
 )
-from penstock.training.validation_choice import ValidationChoice, choose_on_validation
+from penstock.training.validation_choice import ValidationChoice
 from penstock.transform.pipeline import Pipeline
 
-_TRAIN: Final = "train"
-_VALIDATION: Final = ("validation", "val", "valid", "dev")
 _MOST_SHOWN: Final = 10
-_LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
 COMPILED: Final = (
     *("optimizer", "learning_rate", "schedule", "averaging", "weight_decay", "warmup", "clip"),
     *("class_weights", "loss_weights", "number_loss"),
@@ -62,7 +66,7 @@ COMPILED: Final = (
 WITHOUT_EFFECT: Final = (
     *("num_threads", "cache", "checkpoint_seconds", "checkpoint_steps", "unlabelled"),
     # Pipeline and losses hold what follows from them.
-    *("target_scale", "number_loss", "image_size", "augment"),
+    *("target_scale", "number_loss", "parts", "image_size", "augment"),
 )
 """Options that do not change the weights, so that a resumed run may have other values."""
 
@@ -88,6 +92,8 @@ class Training:
         make_model: Returns a new model of the user, where several are trained.
         losses: Losses of targets of numbers that are not the squared error, by target.
         numbers: How targets of numbers are learned and why, for `run.yaml`.
+        parts: Which parts of the inputs are used and why, for `run.yaml`.
+        sample: Share of the records that are read; trials take fewer than all.
         choose: Called before a new run starts; returns the training with what it chose on validation.
     """
 
@@ -103,6 +109,8 @@ class Training:
     make_model: Callable[[], Any] | None = None
     losses: Mapping[str, str] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    sample: float = 1.0
     choose: Callable[[Training], Training] | None = None
 
     def run(self, *, resume: bool = False) -> Run:
@@ -226,7 +234,7 @@ class Training:
             TrainingDataError: No record has a target.
         """
         options = self.options
-        name, held = _find_train(self.data), _find_validation(self.data)
+        name, held = find_train(self.data), find_validation(self.data)
         split = self.data[name]
         share = find_hold_out(self.data, options)
         self._note_validation(share)
@@ -238,9 +246,12 @@ class Training:
             raise TrainingDataError(
                 what, field=labelled.targets[0], expected="at least one value", got=got, advice=advice
             )
-        size = options.choose_batch_size(round(labelled.num_records * (1 - share)))
+        end = share + (1 - share) * self.sample if self.sample < 1 else 1.0
+        num_train = round(labelled.num_records * (end - share))
+        num_validation = round(labelled.num_records * share * self.sample)
+        size = options.choose_batch_size(num_train)
         choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
-        rows: LoadChoices = {"filter": labelled.filter, "part": (share, 1.0) if share else None}
+        rows: LoadChoices = {"filter": labelled.filter, "part": (share, end) if share or end < 1 else None}
         train_choices: LoadChoices = {
             **choices,
             **rows,
@@ -255,23 +266,25 @@ class Training:
         )
         label_choices: LoadChoices = {**rows, "num_threads": options.num_threads}
         labels = split.loader(self.pipeline.without_inputs(), batch_size=_LABEL_ROWS, **label_choices)
-        validated, rows = split, {"filter": labelled.filter, "part": (0.0, share)}
+        validated, rows = split, {"filter": labelled.filter, "part": (0.0, share * self.sample)}
         if held is not None:
             found = self._find_labelled(self.data[held])
             if not found.num_records:
                 self.watcher.note(f"No validation: no record of split {held!r} has a target.")
-                return TrainingLoaders(train, labels, None)
-            validated, rows = self.data[held], {"filter": found.filter}
+                return TrainingLoaders(train, labels, None, num_train)
+            part = (0.0, self.sample) if self.sample < 1 else None
+            validated, rows = self.data[held], {"filter": found.filter, "part": part}
+            num_validation = round(found.num_records * self.sample)
         elif not share:
-            return TrainingLoaders(train, labels, None)
+            return TrainingLoaders(train, labels, None, num_train)
         held_choices: LoadChoices = {**choices, **rows, "augment": False}
         validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
-        return TrainingLoaders(train, labels, validation)
+        return TrainingLoaders(train, labels, validation, num_train, num_validation)
 
     def _note_validation(self, share: float) -> None:
         """Write a note on validation where the data has no validation split."""
-        name, wanted = _find_train(self.data), self.options.hold_out
-        if _find_validation(self.data) is not None:
+        name, wanted = find_train(self.data), self.options.hold_out
+        if find_validation(self.data) is not None:
             return
         if share:
             self.watcher.note(
@@ -364,6 +377,11 @@ class Training:
         options = self.options.to_json()
         return {name: each for name, each in options.items() if name not in COMPILED or not model_is_owners}
 
+    def describe_choices(self) -> dict[str, Any]:
+        """Return what was chosen before the run started, for `facts` of `run.yaml`."""
+        found = {"numbers": dict(self.numbers), "parts": dict(self.parts)}
+        return {name: table for name, table in found.items() if table}
+
     def _describe(
         self,
         model: Any,
@@ -383,11 +401,11 @@ class Training:
                 name: {"kind": task.kind, "labels": len(task.labels)} for name, task in tasks.items()
             },
             **found,
-            **({"numbers": dict(self.numbers)} if self.numbers else {}),
+            **self.describe_choices(),
             "validation": None if loaders.validation is None else HELD_OUT,
             "pipeline": self.pipeline.fingerprint(),
         }
-        if (held := _find_validation(self.data)) is not None:
+        if (held := find_validation(self.data)) is not None:
             facts["validation"] = held
         return {
             **self.settings,
@@ -402,87 +420,9 @@ def is_compiled_by_owner(model: Any) -> bool:
     return bool(getattr(model, "compiled", False)) and not getattr(model.optimizer, _COMPILED_BY_RUN, False)
 
 
-class TrainingLoaders(NamedTuple):
-    """Loaders of a run: the training batches, the targets of the same records, the validation batches."""
-
-    train: Loader
-    labels: Loader
-    validation: Loader | None
-
-    def read_targets(self) -> Iterator[Mapping[str, Any]]:
-        """Yield the targets of all records to train on, without reading their inputs."""
-        with self.labels.read(0) as batches:
-            for batch in batches:
-                yield batch[1]
-
-    def choose(self, predict: Predictor, keep: Collection[str]) -> dict[str, ValidationChoice]:
-        """Return what is chosen on the validation records, by target; nothing without validation.
-
-        Args:
-            predict: Predictions of the model, without a temperature.
-            keep: Targets that get no temperature: class weights shift their probabilities on purpose, or the
-                user has compiled the model.
-        """
-        if self.validation is None:
-            return {}
-        with self.validation.read(0) as batches:
-            return choose_on_validation(predict, predict.tasks, batches, keep)
-
-
 def _add_choices(settings: Mapping[str, Any], choices: Mapping[str, ValidationChoice]) -> dict[str, Any]:
     """Return the tables of `run.yaml` with the choices made on validation."""
     if not choices:
         return dict(settings)
     found = {name: each.to_json() for name, each in choices.items()}
     return {**settings, "facts": {**settings["facts"], "choices": found}}
-
-
-def find_hold_out(data: Dataset, options: TrainOptions) -> float:
-    """Return the share of the train split that is held out; 0 where the data has a validation split.
-
-    The option `part` of a loader selects the records below this share for validation, and the others for
-    training.
-    """
-    if (
-        _find_validation(data) is not None
-        or len(data[_find_train(data)]) * options.hold_out < _LEAST_HELD_OUT
-    ):
-        return 0.0
-    return options.hold_out
-
-
-def list_training_splits(data: Dataset) -> list[str]:
-    """Return the names of the splits that a run uses: train, and validation if there is one.
-
-    Raises:
-        TrainingDataError: There are several splits, and none of them is "train".
-    """
-    return [name for name in (_find_train(data), _find_validation(data)) if name is not None]
-
-
-def find_validation_share(data: Dataset, options: TrainOptions) -> float:
-    """Return the share of the records of `list_training_splits` that a run validates with."""
-    held = _find_validation(data)
-    if held is None:
-        return find_hold_out(data, options)
-    num_held = len(data[held])
-    return num_held / (num_held + len(data[_find_train(data)]))
-
-
-def _find_train(data: Dataset) -> str:
-    if _TRAIN in data.splits:
-        return _TRAIN
-    if len(data.splits) == 1:
-        return data.splits[0]
-    raise TrainingDataError(
-        "splits of the data set",
-        expected=f"a split named {_TRAIN!r}, or a single split",
-        got=", ".join(data.splits) or "none",
-        advice="Convert it with --split train=0.8,test=0.2, or pass only the files of the train split.",
-    )
-
-
-def _find_validation(data: Dataset) -> str | None:
-    trained = _find_train(data)  # the only split may have any name
-    names = [name for name in _VALIDATION if name in data.splits and name != trained]
-    return next((name for name in names if len(data[name])), None)

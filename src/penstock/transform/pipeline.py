@@ -9,13 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from penstock import _native
 from penstock.columns import CodedColumns
 from penstock.errors import NotPicklableError, OptionError
-from penstock.foundation.wording import show, unknown_name
+from penstock.foundation.wording import list_choices, show, unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.agreement import check_field
 from penstock.transform.assembly import Assembly, Faults, Parts
@@ -312,6 +312,37 @@ class Pipeline:
         ]
         groups = [(each.name, each.members) for each in now.groups]
         return Pipeline(Assembly(now.schema, transforms, maps, groups), self.notes)
+
+    def without_fields(self, names: Collection[str], reason: str = "") -> Pipeline:
+        """Return a pipeline that does not read some fields, nor has groups of them.
+
+        Args:
+            names: Names of the fields; no map uses them.
+            reason: Why they are left out, for the notes.
+
+        Raises:
+            OptionError: A map uses one of the fields.
+        """
+        now = self._assembly
+        if used := now.mapped.intersection(names):
+            expected = "fields that no map uses"
+            raise OptionError("fields to leave out", expected=expected, got=list_choices(sorted(used)))
+        transforms = {name: each for name, each in now.transforms.items() if name not in names}
+        known = {output.name for name, each in transforms.items() for output in each.outputs(name)}
+        known |= {output.name for each in now.maps for output in each.outputs}
+        groups = []
+        for group in now.groups:
+            if known.issuperset(group.members):
+                groups.append((group.name, group.members))
+                known.add(group.name)
+        notes = {**self.notes, **(dict.fromkeys(names, reason) if reason else {})}
+        return Pipeline(Assembly(now.schema, transforms, now.maps, groups), notes)
+
+    def with_transforms(self, transforms: Mapping[str, Transform]) -> Pipeline:
+        """Return a pipeline with other fitted transforms for some of its fields."""
+        now = self._assembly
+        groups = [(each.name, each.members) for each in now.groups]
+        return Pipeline(Assembly(now.schema, {**now.transforms, **transforms}, now.maps, groups), self.notes)
 
     def without_inputs(self) -> Pipeline:
         """Return a pipeline with the same targets, without inputs and weights."""

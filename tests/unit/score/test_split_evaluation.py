@@ -459,7 +459,7 @@ def test_progress_is_reported_to_the_end(pets, pipeline) -> None:
     count = len(pets["test"])
     assert reported[0] == ("predicting", 64, count)
     assert ("predicting", count, count) in reported
-    assert reported[-1] == ("feature importance", 7, 7)
+    assert reported[-1] == ("feature importance", 9, 9)
 
 
 @pytest.mark.parametrize(

@@ -181,8 +181,31 @@ def run_evaluation(
         _check_targets(opened.tasks, chosen)
         notes += _note_training(opened, chosen)
         found = score(chosen, opened.pipeline)
-    found = replace(found, notes=(*notes, *found.notes))
+    found = replace(found, notes=(*notes, *found.notes), **_recall_parts(opened))
     return found.with_forms(recipe.forms)
+
+
+def _recall_parts(run: Run) -> dict[str, Any]:
+    """Return what the run has recorded about the parts of its inputs; what is not in that form is ignored."""
+    facts = getattr(run, "settings", {}).get("facts")
+    stored = facts.get("parts") if isinstance(facts, Mapping) else None
+    if not isinstance(stored, Mapping):
+        return {}
+    trials: dict[str, dict[str, Any]] = {name: {} for name in run.tasks}
+    for parts, trial in _as_table(stored.get("trials")).items():
+        for target, value in _as_table(_as_table(trial).get("scores")).items():
+            if target in trials and (value is None or isinstance(value, int | float)):
+                trials[target][str(parts)] = value
+    left_out = {
+        str(part): [str(name) for name in fields]
+        for part, fields in _as_table(stored.get("left_out")).items()
+        if isinstance(fields, list)
+    }
+    return {"part_trials": trials, "left_out_parts": left_out}
+
+
+def _as_table(given: object) -> Mapping[Any, Any]:
+    return given if isinstance(given, Mapping) else {}
 
 
 def _open_run(run: Run | PathLike, model: Any, functions: Mapping[str, MapFunction] | None) -> Run:

@@ -20,6 +20,7 @@ from penstock.model.options import ModelOptions
 from penstock.model.task import Task
 from penstock.score.scores import Scores, score
 from penstock.training.checkpoint import Checkpoints, read_result
+from penstock.training.loaders import TrainingLoaders
 from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
 from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import (
@@ -32,7 +33,7 @@ from penstock.training.run import (
     save_fields,
 )
 from penstock.training.run_files import CONFIG_NAME, MOST_RUNS, OWN_MODEL, read_run_config, write_run_config
-from penstock.training.train import Training, TrainingLoaders, is_compiled_by_owner
+from penstock.training.train import Training, is_compiled_by_owner
 
 AVERAGE: Final = "average"
 """Name of the average among the scores of the members."""
@@ -120,8 +121,7 @@ class EnsembleTraining:
         prepared.pipeline.save(folder / PIPELINE_NAME)
         save_fields(folder, prepared.data.schema, None if manifest is None else manifest.plan)
         checkpoints.begin()
-        numbers = {"numbers": dict(prepared.numbers)} if prepared.numbers else {}
-        write_run_config(folder, self._describe(prepared, numbers))
+        write_run_config(folder, self._describe(prepared, prepared.describe_choices()))
 
     def _describe(self, prepared: Training, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of `run.yaml`."""

@@ -8,23 +8,21 @@ during the trials repeats them; a run that has started keeps its choice.
 from __future__ import annotations
 
 import math
-import tempfile
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.loader import Loader
-from penstock.errors import NonFiniteError, OptionError
+from penstock.errors import OptionError
+from penstock.jobs.train.trial import MIN_VALIDATION, run_trial
 from penstock.model.task import Task, find_tasks
 from penstock.schema.scalar import Number
+from penstock.score.importance import find_parts
 from penstock.training.progress import SilentWatcher
 from penstock.training.train import Training
-from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.pipeline import Pipeline
@@ -40,9 +38,6 @@ MIN_KURTOSIS: Final = 3.0
 """Numbers with this excess kurtosis have heavy tails, and are tried with a robust loss; a Laplace
 distribution has 3, a normal one 0."""
 
-MIN_VALIDATION: Final = 30
-"""Minimum number of validation records for a trial; with fewer its outcome would be chance."""
-
 LOG_SCALE: Final[Mapping[str, str]] = {"kind": "scale", "method": "log1p"}
 
 _TRIAL_SHARE: Final = 0.6
@@ -55,7 +50,6 @@ learned more slowly, and errors of a skewed target on few records are those of i
 
 _LEAST_STEPS: Final = 300  # of a trial, up to all epochs: with fewer nothing is learned
 _LEAST_GAIN: Final = 0.01  # share by which a robust loss must lower the root mean squared error
-_NO_CHECKPOINTS: Final = 1e9  # seconds
 
 
 @dataclass(frozen=True)
@@ -167,10 +161,11 @@ class _Trials:
         self._options = training.options
         self._loaders = self._training.make_loaders()
         self._errors: dict[tuple[str, ...], Errors | None] = {}
-        validation = self._loaders.validation
-        # Images take long, and the choice seldom depends on them.
-        has_images = any(isinstance(each, Image) for each in training.pipeline.transforms.values())
-        self._can_try = can_try and not has_images and _has_enough(validation)
+        # Images take long, and the choice seldom depends on them: trials are made with the other inputs.
+        parts = find_parts(training.pipeline)
+        self._left_out = parts.get("image", ())
+        is_enough = self._loaders.num_validation >= MIN_VALIDATION
+        self._can_try = can_try and is_enough and set(parts) != {"image"}
 
     def read_truths(self, name: str) -> NDArray[np.float64]:
         """Return the numbers of a target in the records to train on, in the units of the data."""
@@ -253,39 +248,14 @@ class _Trials:
         steps = max(1, self._loaders.train.num_steps(0))
         whole = self._options.resolved(steps, is_validated=True).num_epochs
         epochs = max(math.ceil(_TRIAL_SHARE * whole), math.ceil(_LEAST_STEPS / steps))
-        options = replace(self._options, epochs=min(whole, epochs), checkpoint_seconds=_NO_CHECKPOINTS)
-        training = replace(self._training, pipeline=fitting.pipeline, losses=fitting.losses, options=options)
-        found: list[NDArray[np.float64]] = []
-        with tempfile.TemporaryDirectory(prefix="penstock-trial-") as folder:
-            try:
-                run = replace(training, folder=Path(folder)).run()
-            except NonFiniteError:
-                return None
-            predict, loader = run.predictor(), training.make_loaders().validation
-            if loader is None:
-                return None
-            with loader.read(0) as batches:
-                for inputs, targets, *_ in batches:
-                    truth = run.tasks[name].undo(np.asarray(targets[name], np.float64))
-                    found.append(predict(inputs)[name].astype(np.float64) - truth)
-        errors = np.concatenate(found)
-        if not np.isfinite(errors).all():
+        pipeline = fitting.pipeline.without_fields(self._left_out)
+        training = replace(self._training, pipeline=pipeline, losses=fitting.losses)
+        trial = run_trial(training, min(whole, epochs))
+        if trial is None:
             return None
+        errors = trial.predictions[name] - trial.truths[name]
         rmse, mae = float(np.sqrt(np.mean(errors**2))), float(np.mean(np.abs(errors)))
         return {"rmse": float(f"{rmse:.6g}"), "mae": float(f"{mae:.6g}")}
-
-
-def _has_enough(validation: Loader | None) -> bool:
-    """Return whether there are enough validation records to choose by."""
-    number = 0
-    if validation is None:
-        return False
-    with validation.read(0) as batches:
-        for batch in batches:
-            number += len(next(iter(batch[1].values())))
-            if number >= MIN_VALIDATION:
-                return True
-    return False
 
 
 def _is_number(task: Task, training: Training) -> bool:

@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
@@ -23,10 +22,16 @@ from penstock.errors import (
 )
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration, is_stored, open_declared
+from penstock.jobs.train.choices import (
+    choose_on_trials,
+    read_table,
+    recall_losses,
+    refuse_other_choices,
+)
 from penstock.jobs.train.ensemble import EnsembleTraining
-from penstock.jobs.train.image_fields import IMAGE_OPTIONS, refuse_image_options, set_images
+from penstock.jobs.train.image_fields import refuse_image_options, set_images
+from penstock.jobs.train.input_parts import select_parts
 from penstock.jobs.train.job import TrainJob, check_job, find_number
-from penstock.jobs.train.number_targets import FitPipeline, choose_numbers, describe_choice
 from penstock.jobs.train.repeated_texts import note_repeated_texts
 from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
 from penstock.model.options import ModelOptions
@@ -35,12 +40,13 @@ from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
 from penstock.storage.paths import PathLike
 from penstock.training.display import TrainingDisplay
+from penstock.training.loaders import find_hold_out
 from penstock.training.options import TrainChoices, make_options
 from penstock.training.progress import Watcher
 from penstock.training.random_state import seeded
 from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data, is_model_function
 from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
-from penstock.training.train import COMPILED, Training, find_hold_out, is_compiled_by_owner
+from penstock.training.train import COMPILED, Training, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -208,7 +214,7 @@ def run_folds(job: TrainJob, folder: Path, watcher: Watcher) -> CrossValidation:
         advice = "Pass the function that builds it: model=build."
         expected = "a function that returns a new model for each fold"
         raise OptionError("model", expected=expected, got="one model", advice=advice)
-    options = make_options(**{**_read_table(known, "train"), **job.choices})
+    options = make_options(**{**read_table(known, "train"), **job.choices})
     data = _open_data(job, folder, known)
     model_options = job.model_options
     if model_options is None and isinstance(known.get("model"), Mapping):
@@ -227,8 +233,8 @@ def run_folds(job: TrainJob, folder: Path, watcher: Watcher) -> CrossValidation:
     choices = {name: each for name, each in options.to_json().items() if each != usual[name]}
     one = replace(
         job,
-        fields=_read_table(settings, "fields"),
-        groups=_read_table(settings, "groups"),
+        fields=read_table(settings, "fields"),
+        groups=read_table(settings, "groups"),
         model_options=model_options,
         choices=choices,
         target=None,
@@ -257,7 +263,7 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
         )
 
     if job.resume and (folder / CONFIG_NAME).is_file():
-        known = _read_table(read_run_config(folder / CONFIG_NAME), "convert")
+        known = read_table(read_run_config(folder / CONFIG_NAME), "convert")
         raw = RawData.of(job.data, job.target or known.get("target"), seed=int(known.get("seed", 0)))
         raw.confirm(folder / DATA_NAME)
         return replace(job, data=folder / DATA_NAME)
@@ -278,9 +284,9 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
     known: Mapping[str, Any] = {}
     if job.resume and (folder / CONFIG_NAME).is_file():
         known = read_run_config(folder / CONFIG_NAME)
-    choices = {**_read_table(known, "train"), **job.choices}
+    choices = {**read_table(known, "train"), **job.choices}
     if known:
-        _refuse_other_choices(folder, known, job.choices)
+        refuse_other_choices(folder, known, job.choices)
     data = _open_data(job, folder, known)
     options = make_options(**choices)
     pipeline = job.pipeline
@@ -295,8 +301,13 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         share = find_hold_out(data, options)
         fields = set_images(data.schema, {**job.fields, **more}, options)
         settings = {"fields": fields, "groups": job.groups}
-        return Pipeline.fit_config(data, settings, part=(share, 1.0) if share else None)
+        fitted = Pipeline.fit_config(data, settings, part=(share, 1.0) if share else None)
+        return select_parts(fitted, options.parts)
 
+    if pipeline is not None and not isinstance(options.parts, str):
+        expected = "'auto' or 'all', as a pipeline is given"
+        advice = "Leave it out, and pass a pipeline of the inputs to use."
+        raise OptionError("parts", expected=expected, got=show(options.parts), advice=advice)
     if pipeline is None and known:
         pipeline = Pipeline.load(folder / PIPELINE_NAME)
     if pipeline is None:
@@ -313,6 +324,14 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         raise OptionError(
             "model", expected="the model that the run was started with", got="none", advice=advice
         )
+
+    def choose(training: Training) -> Training:
+        for note in note_repeated_texts(training.data, training.pipeline):
+            training.watcher.note(note)
+        given = set(training.pipeline.targets if job.pipeline is not None else job.fields)
+        chosen = choose_on_trials(training, fit, given, has_pipeline=job.pipeline is not None)
+        return replace(chosen, settings=_describe(job, data, chosen.pipeline, folder, {}))
+
     return Training(
         data=data,
         pipeline=pipeline,
@@ -324,49 +343,11 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         callbacks=tuple(job.callbacks),
         watcher=watcher,
         make_model=make_model,
-        losses=_recall_losses(known),
-        numbers=_read_table(_read_table(known, "facts"), "numbers"),
-        choose=None if known else partial(_choose_numbers, job, fit),
+        losses=recall_losses(known),
+        numbers=read_table(read_table(known, "facts"), "numbers"),
+        parts=read_table(read_table(known, "facts"), "parts"),
+        choose=None if known else choose,
     )
-
-
-def _choose_numbers(job: TrainJob, fit: FitPipeline, training: Training) -> Training:
-    """Return the training with the scales and losses of its targets, and describe them in its settings."""
-    for note in note_repeated_texts(training.data, training.pipeline):
-        training.watcher.note(note)
-    if job.model is not None and is_compiled_by_owner(job.model):
-        return training
-    given = set(training.pipeline.targets if job.pipeline is not None else job.fields)
-    chosen, choices = choose_numbers(training, fit, given=given, may_try=job.model is None)
-    for name, choice in choices.items():
-        if note := describe_choice(name, choice):
-            training.watcher.note(note)
-    tables = _describe(job, training.data, chosen.pipeline, training.folder, {})
-    numbers = {name: choice.to_json() for name, choice in choices.items()}
-    return replace(chosen, settings=tables, numbers=numbers)
-
-
-def _recall_losses(tables: Mapping[str, Any]) -> dict[str, str]:
-    """Return the losses that a run chose for its targets of numbers, from its `run.yaml`."""
-    numbers = _read_table(_read_table(tables, "facts"), "numbers")
-    return {name: "huber" for name in numbers if _read_table(numbers, name).get("loss") == "huber"}
-
-
-def _refuse_other_choices(folder: Path, known: Mapping[str, Any], choices: Mapping[str, Any]) -> None:
-    """Refuse another scale or loss of numbers, or other images, for a run that has started."""
-    for name in ("target_scale", "number_loss", *IMAGE_OPTIONS):
-        stored = _read_table(known, "train").get(name, None if name in IMAGE_OPTIONS else "auto")
-        if _normalize(choices.get(name, stored)) != _normalize(stored):
-            advice = "Resume with the value that the run was started with, or start a new run."
-            path = folder / CONFIG_NAME
-            raise StateError(
-                f"{name} of the run", path=path, expected=stored, got=choices[name], advice=advice
-            )
-
-
-def _normalize(value: Any) -> Any:
-    """Return a size of images as JSON has it."""
-    return list(value) if isinstance(value, tuple) else [value, value] if isinstance(value, int) else value
 
 
 def _refuse_compiling(choices: Mapping[str, Any]) -> None:
@@ -408,7 +389,7 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
 
 def recall_fields(tables: Mapping[str, Any]) -> dict[str, Field]:
     """Return the declared fields that `run.yaml` stores."""
-    declared = _read_table(tables, "declared")
+    declared = read_table(tables, "declared")
     return dict(load_fields({"version": VERSION, "fields": declared})) if declared else {}
 
 
@@ -453,8 +434,3 @@ def _describe_data(job: TrainJob, data: Dataset, folder: Path) -> dict[str, Any]
 
 def _list_settings(transform: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return None if transform is None else {key: each for key, each in transform.items() if key != "fitted"}
-
-
-def _read_table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = tables.get(name, {})
-    return table if isinstance(table, Mapping) else {}
