@@ -27,7 +27,10 @@ _LENGTH: Final = 10.0
 # their rarest pairs after four epochs.
 _INVERSE_COST: Final = 8.0
 _USUAL_TEXTS: Final = 10_000  # of a pipeline that does not record their number
-_DROPOUT: Final = 0.5  # share of the n-grams
+# Share of the words. Pairs are kept: where "not good" was left out and "good" was not, the model learned that
+# "good" is bad. Validation AUC of the linear path alone with 0.5 of the words, 0.3 of the n-grams, and none
+# left out: 0.910, 0.904 and 0.899 on 1,600 hotel reviews; 0.879, 0.876 and 0.881 on 3,200 generated phrases.
+_DROPOUT: Final = 0.5
 
 _PAIRS_PER_WORD: Final = 8
 _FEWEST_PAIRS: Final = 1 << 10
@@ -53,22 +56,23 @@ def weigh_ngrams(blueprint: Blueprint, feature: Feature, mask: Term) -> None:
     )
     weights = OPS.log(OPS.cast(ids + 1, "float32")) * _RANK_WEIGHT + 1.0
     weights = blueprint.bind("weights", OPS.where(mask, weights, 0.0))
-    size = num_words
+    squares, size, parts = OPS.sum(weights * weights, axis=1, keepdims=True), num_words, []
     if feature.output.shape[0] != 1:
         num_pairs = _count_pairs(num_words)
         multiplier = min(_MULTIPLIER, _MOST_IDS // num_words - 1)  # so that no product exceeds 32 bits
         pairs = OPS.mod(ids[:, :-1] * multiplier + ids[:, 1:], num_pairs) + num_words
         ids = OPS.concatenate([ids, blueprint.bind("pairs", pairs)], axis=1)
         others = blueprint.bind("others", OPS.where(mask[:, 1:], _PAIR_WEIGHT, 0.0))
-        weights = blueprint.bind("weights", OPS.concatenate([weights, others], axis=1))
-        size += num_pairs
+        squares += OPS.sum(others * others, axis=1, keepdims=True)
+        parts, size = [others], size + num_pairs
     ngrams = blueprint.finish(f"{name}_ngrams", ids)
-    norm = blueprint.bind("norm", OPS.sqrt(OPS.sum(weights * weights, axis=1, keepdims=True)))
-    weights = blueprint.bind("weights", weights * _LENGTH / OPS.maximum(norm, 1.0))
+    norm = blueprint.bind("norm", OPS.maximum(OPS.sqrt(squares), 1.0))
     if blueprint.options.dropout:
         dropout = LAYERS.Dropout(_DROPOUT, dtype="float32", name=blueprint.layer(f"{name}_ngrams_dropout"))
         weights = blueprint.bind("weights", dropout(weights))
-    weights = blueprint.finish(f"{name}_weights", OPS.expand_dims(weights, -1))
+    if parts:
+        weights = blueprint.bind("weights", OPS.concatenate([weights, *parts], axis=1))
+    weights = blueprint.finish(f"{name}_weights", OPS.expand_dims(weights * _LENGTH / norm, -1))
     cost = _LENGTH**2 / (2 * _INVERSE_COST * (feature.num_texts or _USUAL_TEXTS))
     blueprint.ngrams.append(Ngrams(name, ngrams, weights, size, float(f"{cost:.3g}")))
 
