@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import penstock as ps
 from penstock.training.progress import TrainingProgress
@@ -70,6 +71,24 @@ class Listener:
 
     def end(self, text: str) -> None:
         self.ends.append(text)
+
+
+class Interruption(BaseException):
+    """The end of a process, as far as its files show it."""
+
+
+def interrupt_after(patch: pytest.MonkeyPatch, folder: str, step: int) -> None:
+    """Let the process end after the checkpoint of a step of the run in a folder of that name."""
+    from penstock.training.checkpoint import Checkpoints  # noqa: PLC0415 - Keras, which tests may lack
+
+    save = Checkpoints.save
+
+    def end(self: Any, moment: Any) -> None:
+        save(self, moment)
+        if self.folder.name == folder and moment.step == step:
+            raise Interruption
+
+    patch.setattr(Checkpoints, "save", end)
 
 
 def train(data: ps.Dataset, out: Path, *, is_rich: bool = False, **options: Any) -> ps.Run:

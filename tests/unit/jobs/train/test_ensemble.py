@@ -7,7 +7,7 @@ import penstock as ps
 from penstock.errors import NonFiniteError, OptionError, StateError
 from penstock.training.run_files import read_run_config
 from penstock.training.tensor_file import read_tensors
-from training_data import Listener
+from training_data import Interruption, Listener, interrupt_after
 
 keras = pytest.importorskip("keras")
 from penstock.jobs.train import ensemble as module  # noqa: E402
@@ -95,36 +95,23 @@ def test_predictions_are_those_of_the_average(data, whole):
     )
 
 
-class Interruption(BaseException):
-    """The end of a process, as far as its files show it."""
-
-
 class Ending(Listener):
-    """A watcher who ends the process at a note, or a number of steps after it."""
-
-    def __init__(self, note, steps=None):
-        super().__init__()
-        self.awaited, self.left = note, steps
-        self.is_armed = False
+    """A watcher who ends the process at a note."""
 
     def note(self, text):
         super().note(text)
-        if text.startswith(self.awaited):
-            self.is_armed = True
-            if self.left is None:
-                raise Interruption
-
-    def step(self, look):
-        if self.is_armed:
-            self.left -= 1
-            if not self.left:
-                raise Interruption
+        if text.startswith("member-2"):
+            raise Interruption
 
 
-@pytest.mark.parametrize("watcher", [Ending("member-2"), Ending("member-1", 2), Ending("member-2", 3)])
-def test_interrupted_ensemble_ends_with_the_same_weights(data, whole, tmp_path, watcher):
-    with pytest.raises(Interruption):
-        train(data, tmp_path / "run", ensemble=2, watcher=watcher)
+@pytest.mark.parametrize("moment", [None, ("member-1", 2), ("member-2", 5)])
+def test_interrupted_ensemble_ends_with_the_same_weights(data, whole, tmp_path, monkeypatch, moment):
+    with monkeypatch.context() as patch:
+        if moment is not None:
+            interrupt_after(patch, *moment)
+        watcher = Ending() if moment is None else Listener()
+        with pytest.raises(Interruption):
+            train(data, tmp_path / "run", ensemble=2, watcher=watcher)
     with pytest.raises(StateError) as caught:
         ps.open_run(tmp_path / "run")
     assert caught.value.got == "an unfinished one"

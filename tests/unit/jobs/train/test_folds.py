@@ -9,7 +9,7 @@ from penstock.errors import OptionError, StateError
 from penstock.score.scores import score
 from penstock.training.run_files import read_run_config
 from penstock.training.tensor_file import read_tensors
-from training_data import Listener
+from training_data import Interruption, Listener, interrupt_after
 
 keras = pytest.importorskip("keras")
 from penstock.jobs.train import folds as module  # noqa: E402
@@ -113,28 +113,6 @@ def test_folder_of_folds_is_not_a_run_but_each_fold_is(data, whole):
     assert not any("trained on" in note for note in found.notes)
 
 
-class Interruption(BaseException):
-    """The end of a process, as far as its files show it."""
-
-
-class Ending(Listener):
-    """A watcher who ends the process some steps after a note."""
-
-    def __init__(self, note, steps):
-        super().__init__()
-        self.awaited, self.left, self.is_armed = note, steps, False
-
-    def note(self, text):
-        super().note(text)
-        self.is_armed = self.is_armed or text.startswith(self.awaited)
-
-    def step(self, look):
-        if self.is_armed:
-            self.left -= 1
-            if not self.left:
-                raise Interruption
-
-
 def assert_same_folds(folder, other):
     for name in NAMES:
         assert read_weights(folder / name) == read_weights(other / name)
@@ -160,8 +138,10 @@ def test_cross_validation_that_is_interrupted_anywhere_ends_the_same(data, whole
             interrupt(patch, where)
             with pytest.raises(Interruption):
                 train(data, out, **given, resume=True)
-    with pytest.raises(Interruption):
-        train(data, out, **given, resume=True, watcher=Ending("fold-2", 3))
+    with monkeypatch.context() as patch:
+        interrupt_after(patch, "fold-2", 3)
+        with pytest.raises(Interruption):
+            train(data, out, **given, resume=True)
     for where in [(module, "open_writer"), (module.Checkpoints, "finish")]:
         with monkeypatch.context() as patch:
             interrupt(patch, where)
