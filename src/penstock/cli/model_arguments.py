@@ -128,6 +128,11 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         help="kinds of inputs: table, text, image, sequence, tensor, separated by commas; auto: those that "
         "lower the validation loss (default: auto)",
     )
+    group.add_argument(
+        "--precision",
+        choices=("float32", "bfloat16"),
+        help="bfloat16: layers compute in half precision, weights stay float32 (default: float32)",
+    )
     group.add_argument("--cache", metavar="memory|FOLDER", help="keep decoded data for later epochs")
     group.add_argument(
         "--num-threads", type=int, metavar="N", help="threads that load data (default: one per core)"

@@ -44,6 +44,7 @@ from penstock.model.options import ModelOptions
 from penstock.storage.atomic import AtomicFile
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
+from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher
 from penstock.training.random_state import seeded
 from penstock.training.run import DATA_NAME, Run
@@ -56,7 +57,7 @@ _TRAIN: Final = (
     *("epochs", "batch_size", "learning_rate", "schedule", "averaging", "weight_decay", "optimizer", "clip"),
     *("patience", "monitor"),
     *("hold_out", "unlabelled", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
-    *("target_scale", "number_loss", "parts", "image_size", "augment"),
+    *("target_scale", "number_loss", "parts", "image_size", "augment", "precision"),
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
@@ -198,10 +199,13 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
     if args.model is not None:
         if given:
             raise OptionError("--model", expected="your own model, or options to build one", got="both")
-        with seeded(make_options(**choices).seed):
+        options = make_options(**choices)
+        with seeded(options.seed), in_precision(options.precision):
             model = load_model(args.model)
-        if not (ensemble is None and folds is None) and not (args.show_model or args.write_model):
-            model = partial(load_model, args.model)  # each member or fold needs a model of its own
+        is_function = any(each is not None for each in (ensemble, folds, options.precision))
+        if is_function and not (args.show_model or args.write_model):
+            # Each member or fold needs a model of its own, and layers take their precision when created.
+            model = partial(load_model, args.model)
     elif config.get("model") == OWN_MODEL:
         advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
         raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)

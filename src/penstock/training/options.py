@@ -18,6 +18,7 @@ Balance: TypeAlias = Literal["none", "balanced", "auto"]
 Unlabelled: TypeAlias = Literal["drop", "error"]
 TargetScale: TypeAlias = Literal["auto", "linear", "log"]
 NumberLoss: TypeAlias = Literal["auto", "squared", "huber"]
+Precision: TypeAlias = Literal["float32", "bfloat16"]
 Augmentation: TypeAlias = Literal["none", "light", "flip"]
 
 AUTO_PARTS: Final = "auto"
@@ -105,6 +106,9 @@ class TrainOptions:
             passed is used unchanged.
         unlabelled: What to do with records without a target: "drop" skips them, with a note that counts them;
             "error" raises an error. With several targets, a record needs all of them.
+        precision: Precision in which layers compute: "float32", or "bfloat16", in which weights, losses,
+            metrics and predictions stay float32. None uses the policy of Keras, which is float32 unless
+            `keras.config.set_dtype_policy` changed it. A model of your own must come from a function.
         seed: Random seed for initial weights, dropout and the order of records.
         shuffle: Whether to shuffle the records in each epoch.
         num_threads: Number of threads that load data; by default the number of cores.
@@ -137,6 +141,7 @@ class TrainOptions:
     augment: Augmentation | None = None
     hold_out: float = 0.0
     unlabelled: Unlabelled = "drop"
+    precision: Precision | None = None
     seed: int = 0
     shuffle: bool = True
     num_threads: int | None = None
@@ -161,6 +166,8 @@ class TrainOptions:
         checks.choice("unlabelled", get_args(Unlabelled))
         checks.choice("target_scale", get_args(TargetScale))
         checks.choice("number_loss", get_args(NumberLoss))
+        if self.precision is not None:
+            checks.choice("precision", get_args(Precision))
         checks.choice("augment", get_args(Augmentation))
         checks.flags("shuffle")
         if not isinstance(self.monitor, str) or not self.monitor:
@@ -302,6 +309,7 @@ class TrainChoices(TypedDict, total=False):
     augment: Augmentation | None
     hold_out: float
     unlabelled: Unlabelled
+    precision: Precision | None
     seed: int
     shuffle: bool
     num_threads: int | None

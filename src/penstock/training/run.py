@@ -26,6 +26,7 @@ from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.average import average_models
 from penstock.training.checkpoint import read_result
+from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
     check_facts,
@@ -157,7 +158,9 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     if model is None:
         model = _rebuild(folder, settings, pipeline)
     else:
-        model = model() if is_model_function(model) else model
+        if is_model_function(model):
+            with in_precision(_find_precision(settings)):
+                model = model()
         check_model(model, pipeline, tasks)
     load_weights(folder, model, pipeline)
     logits = facts.get("logits") or find_logits(model, tasks, pipeline)
@@ -347,7 +350,14 @@ def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> A
     except PenstockError as error:
         error.path = str(folder / CONFIG_NAME)
         raise
-    return build_model(pipeline.schema, pipeline, options)
+    with in_precision(_find_precision(settings)):
+        return build_model(pipeline.schema, pipeline, options)
+
+
+def _find_precision(settings: Mapping[str, Any]) -> str | None:
+    """Return the precision that a run was trained in; None if it is not stored."""
+    options = settings.get("train")
+    return options.get("precision") if isinstance(options, Mapping) else None
 
 
 def _make_unfinished_error(folder: Path) -> StateError:

@@ -41,6 +41,7 @@ from penstock.training.loaders import (
 )
 from penstock.training.members import find_members
 from penstock.training.options import TrainOptions
+from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
@@ -320,7 +321,7 @@ class Training:
         """Return the model, and the options that it was built from, if Penstock built it."""
         if self.model is None:
             options = (self.model_options or ModelOptions()).resolved()
-            with seeded(self.options.seed):
+            with seeded(self.options.seed), in_precision(self.options.precision):
                 return build_model(self.pipeline.schema, self.pipeline, options), options
         check_model(self.model, self.pipeline, tasks)
         return self.model, getattr(self.model, "built_from", None)
@@ -361,14 +362,13 @@ class Training:
 
     def identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:
         """Return what a checkpoint must have in common with this run: everything that changes the weights."""
-        train = self.options.to_json()
         return {
             "pipeline": self.pipeline.fingerprint(),
             "data": loader.state_dict()["data"],
             "backend": keras.backend.backend(),
             "model": OWN_MODEL if built_from is None else built_from.to_json(),
-            **{name: value for name, value in train.items() if name not in WITHOUT_EFFECT},
-            # Only where there are any: runs of earlier versions have none.
+            **list_effective(self.options),
+            # Only where they differ from the usual: runs of earlier versions have none.
             **({"losses": dict(self.losses)} if self.losses else {}),
         }
 
@@ -413,6 +413,14 @@ class Training:
             "train": self.list_options(model_is_owners=is_compiled_by_owner(model)),
             "facts": facts,
         }
+
+
+def list_effective(options: TrainOptions) -> dict[str, Any]:
+    """Return the options that change the weights."""
+    found = {name: each for name, each in options.to_json().items() if name not in WITHOUT_EFFECT}
+    if options.precision is None:  # runs of earlier versions have none
+        del found["precision"]
+    return found
 
 
 def is_compiled_by_owner(model: Any) -> bool:

@@ -21,6 +21,7 @@ from penstock.model.task import Task
 from penstock.score.scores import Scores, score
 from penstock.training.checkpoint import Checkpoints, read_result
 from penstock.training.loaders import TrainingLoaders
+from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
 from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import (
@@ -140,7 +141,7 @@ class EnsembleTraining:
             settings["data"] = f"../{DATA_NAME}"
         model = prepared.model
         if prepared.make_model is not None:
-            with seeded(seed):
+            with seeded(seed), in_precision(prepared.options.precision):
                 model = prepared.make_model()
         return replace(
             prepared,

@@ -35,7 +35,7 @@ from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.run import DATA_NAME, FOLD_NAME, OUT_OF_FOLD_NAME, Run, combine_digests
 from penstock.training.run_files import CONFIG_NAME, read_run_config, write_run_config
-from penstock.training.train import WITHOUT_EFFECT, Training
+from penstock.training.train import Training, list_effective
 
 _TEST: Final = "test"
 _FOLD: Final = "fold"
@@ -164,11 +164,7 @@ class FoldTraining:
         return self._finish(checkpoints, scores, tables)
 
     def _identify(self) -> dict[str, Any]:
-        options = self.options.to_json()
-        return {
-            "folds": self.number,
-            **{name: each for name, each in options.items() if name not in WITHOUT_EFFECT},
-        }
+        return {"folds": self.number, **list_effective(self.options)}
 
     def _describe(self, facts: Mapping[str, Any]) -> dict[str, Any]:
         """Return the tables of `run.yaml`."""

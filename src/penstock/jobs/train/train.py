@@ -42,6 +42,7 @@ from penstock.storage.paths import PathLike
 from penstock.training.display import TrainingDisplay
 from penstock.training.loaders import find_hold_out
 from penstock.training.options import TrainChoices, make_options
+from penstock.training.precision import in_precision
 from penstock.training.progress import Watcher
 from penstock.training.random_state import seeded
 from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data, is_model_function
@@ -294,8 +295,16 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         refuse_image_options(job.choices)
     make_model = job.model if is_model_function(job.model) else None
     if make_model is not None:
-        with seeded(options.seed):
+        with seeded(options.seed), in_precision(options.precision):
             job = replace(job, model=make_model())
+    elif job.model is not None and options.precision is not None:
+        raise OptionError(
+            "precision",
+            field="precision",
+            expected="a function that returns the model, as layers are created with their precision",
+            got="a model",
+            advice="Pass the function that builds it: model=build.",
+        )
 
     def fit(more: Mapping[str, Any]) -> Pipeline:
         share = find_hold_out(data, options)
