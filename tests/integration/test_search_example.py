@@ -1,0 +1,31 @@
+"""The example that searches for options with Optuna: validation decides, and the search can be repeated."""
+
+import optuna
+import pytest
+
+import penstock as ps
+from example_scripts import run_example
+from penstock.training.run_files import read_run_config
+
+pytest.importorskip("keras")
+
+
+def test_search_chooses_by_validation_and_finds_the_same_again(tmp_path, monkeypatch):
+    folders = [tmp_path / "one", tmp_path / "two"]
+    studies = []
+    for folder in folders:
+        folder.mkdir()
+        studies.append(run_example("search_options", folder, monkeypatch))
+    first, second = studies
+    assert [trial.params for trial in first.trials] == [trial.params for trial in second.trials]
+    assert [trial.value for trial in first.trials] == [trial.value for trial in second.trials]
+    assert all(trial.state == optuna.trial.TrialState.COMPLETE for trial in first.trials)
+    for trial in first.trials:
+        folder = folders[0] / trial.user_attrs["run"]
+        run = ps.open_run(folder)
+        assert trial.value == pytest.approx(min(row["val_data_loss"] for row in run.history))
+        settings = read_run_config(folder / "run.yaml")
+        assert settings["train"]["learning_rate"] == trial.params["learning_rate"]
+        assert settings["model"]["dropout"] == trial.params["dropout"]
+    assert first.best_value == min(trial.value for trial in first.trials)
+    assert len({trial.value for trial in first.trials}) == len(first.trials)
