@@ -167,6 +167,15 @@ def check_set_monitor_op():
         assert callback.monitor_op(1.0, 2.0)
 
 
+def check_moving_average():
+    optimizer = keras.optimizers.SGD(0.1, use_ema=True, ema_momentum=0.5)
+    variable = keras.Variable([1.0, 2.0])
+    optimizer.build([variable])
+    assert optimizer._trainable_variables == [variable]
+    (average,) = optimizer._model_variables_moving_average
+    assert average.shape == variable.shape
+
+
 def check_model_of_callback():
     """A callback holds its model in this attribute, which is no state of the callback."""
     model, _, _ = make_graph()
@@ -213,11 +222,13 @@ ATTRIBUTES = {
     "_inbound_nodes": check_inbound_nodes,
     "_keras_history": check_keras_history,
     "_model": check_model_of_callback,
+    "_model_variables_moving_average": check_moving_average,
     "_rng": check_tensorflow_context,
     "_seed": check_tensorflow_context,
     "_set_global_seed": check_tensorflow_context,
     "_set_monitor_op": check_set_monitor_op,
     "_symbolic_build": check_symbolic_build,
+    "_trainable_variables": check_moving_average,
     "_variant_tensor": check_variant_tensor,
 }
 
@@ -269,8 +280,8 @@ def test_contract_names_all_private_attributes_in_use():
             elif isinstance(node, ast.Constant) and re.fullmatch(r"_[a-z]\w*", str(node.value)):
                 used.add(node.value)
     private = {name for name in used if name.startswith("_")} - defined
-    # Beside these, a function of `sys`, and the end of the name of a metric.
-    assert private == {*ATTRIBUTES, "_getframe", "_loss"}
+    # Beside these, a function of `sys`, and the ends of names of metrics and layers.
+    assert private == {*ATTRIBUTES, "_getframe", "_loss", "_average", "_members"}
 
 
 def test_upper_bound_of_keras_is_above_the_version_that_the_tests_use():
