@@ -56,7 +56,7 @@ def test_single_run_is_not_resumed_as_an_ensemble(folder, capsys):
     argv = ["train", "pets.csv", "--target", "sold", "--out", "run", "--model", "model.py:build"]
     assert main([*argv, "--epochs", "1", "--number", "age"]) == 0
     assert main([*argv, "--resume", "--ensemble", "2"]) == 1
-    assert capsys.readouterr().err == containing("ensemble", "single run")
+    assert capsys.readouterr().err == containing("ensemble", "expected no ensemble", "got 2")
     assert main([*argv, "--ensemble", "2"]) == 2
     assert capsys.readouterr().err == containing("already exists")
     assert main(["train", "pets.csv", "--target", "sold", "--out", "new", "--ensemble", "1"]) == 2

@@ -83,7 +83,7 @@ def check_job(job: TrainJob, folder: Path) -> None:
                 raise StateError(
                     f"{name} of the run",
                     path=folder / CONFIG_NAME,
-                    expected="none" if stored is None else stored,
+                    expected=f"no {name}" if stored is None else stored,
                     got=given,
                     advice="Resume with the value that the run was started with, or start a new run.",
                 )
