@@ -153,7 +153,12 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
         help="resnet, cnn, or a model of keras.applications, such as MobileNetV2 (default: resnet)",
     )
     group.add_argument(
-        "--image-weights", metavar="FILE", help="weights of the image encoder, without its top layers"
+        "--image-weights",
+        metavar="FILE",
+        help="weights of the image encoder, without its top layers: fine-tuned after the other layers",
+    )
+    group.add_argument(
+        "--freeze-image", action="store_const", const=True, help="keep those weights fixed instead"
     )
     group.add_argument("--dropout", type=float, metavar="X", help="dropout rate")
     group.add_argument("--l2", type=float, metavar="X", help="L2 penalty on weights (default: 0)")

@@ -69,6 +69,7 @@ _MODEL: Final = {
     "sequence_encoder": "sequence",
     "image_encoder": "image",
     "image_weights": "image_weights",
+    "freeze_image": "freeze_image",
     "dropout": "dropout",
     "l2": "l2",
 }

@@ -95,6 +95,7 @@ _EARLIER: Final[Mapping[str, Any]] = {
     "array": "cnn",
     "share_images": False,
     "image_dropout": 0.0,
+    "fine_tune": False,
 }
 _CNN_FILTERS: Final = {"small": 8, "base": 16}  # as in models of earlier versions
 _LEAST: Final = {  # a step of a single number cannot be normalized with a mask
@@ -136,8 +137,11 @@ class ModelOptions:
         image_dropout: Share of the outputs of a residual network that dropout sets to 0 during training.
         image_weights: File of pretrained weights for that model, without its top. By default the model is
             trained from scratch. Nothing is downloaded.
-        freeze_image: Whether to keep the weights of that model fixed; by default True if `image_weights` is
-            given, as training on few records would spoil them.
+        freeze_image: Whether to keep the weights of that model fixed. By default they are fine-tuned if
+            `image_weights` is given.
+        fine_tune: Whether to train in two stages: first all other layers, with the weights of that model
+            fixed, then all weights at a twentieth of the learning rate. The batch normalization of that model
+            keeps its statistics in both. By default True if `image_weights` is given without `freeze_image`.
         units: Number of units of each dense layer after the inputs are combined.
         width: Size of the vector of each text, sequence, image and row, and of all numbers together.
         token_width: Size of the embeddings of tokens and ids. A transformer needs a multiple of 4.
@@ -169,6 +173,7 @@ class ModelOptions:
     image_dropout: float = 0.2
     image_weights: str | os.PathLike[str] | None = None
     freeze_image: bool | None = None
+    fine_tune: bool | None = None
     units: tuple[int, ...] | None = None
     width: int | None = None
     token_width: int | None = None
@@ -218,8 +223,11 @@ class ModelOptions:
         }
         if self.image == "cnn" and self.filters is None:
             sizes["filters"] = _CNN_FILTERS[self.preset]
+        is_tuned = self.image_weights is not None and self.freeze_image is None
+        if self.fine_tune is not None:
+            is_tuned = self.fine_tune
         is_frozen = self.image_weights is not None if self.freeze_image is None else self.freeze_image
-        return replace(self, **sizes, freeze_image=is_frozen)
+        return replace(self, **sizes, freeze_image=is_frozen and not is_tuned, fine_tune=is_tuned)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -253,8 +261,13 @@ class ModelOptions:
         return cls.from_json({**_EARLIER, **form} if isinstance(form, Mapping) else form)
 
     def _check_image(self) -> None:
-        if self.freeze_image is not None:
-            check_flag(_OWNER, "freeze_image", self.freeze_image)
+        for option in ("freeze_image", "fine_tune"):
+            if getattr(self, option) is not None:
+                check_flag(_OWNER, option, getattr(self, option))
+        if self.fine_tune and (self.image_weights is None or self.freeze_image):
+            got = "no weights" if self.image_weights is None else "freeze_image=True"
+            expected = "image_weights, and weights that are not fixed"
+            raise refuse_option(_OWNER, "fine_tune", expected, got, "Pass image_weights='FILE.h5'.")
         choices = (*get_args(Convolution), *BACKBONES)
         if not isinstance(self.image, str) or self.image not in choices:
             nearest = find_nearest(self.image, choices) if isinstance(self.image, str) else None

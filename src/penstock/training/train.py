@@ -24,13 +24,20 @@ from penstock.model.feature import count_images
 from penstock.model.finite_values import check_finite
 from penstock.model.labels import check_labels, read_tasks
 from penstock.model.logits import find_logits
-from penstock.model.options import ModelOptions
+from penstock.model.options import BACKBONES, ModelOptions
 from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import compile_model, plan_compilation
+from penstock.training.fine_tuning import (
+    TUNING_RATE,
+    describe_stages,
+    is_fine_tuned,
+    keep_statistics,
+    make_head,
+)
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.loaders import (
     TrainingLoaders,
@@ -71,6 +78,7 @@ WITHOUT_EFFECT: Final = (
 )
 """Options that do not change the weights, so that a resumed run may have other values."""
 
+_BACKBONE_COST: Final = 4  # of an image in a model of keras.applications, about, in images of the small one
 _LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"
 _LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
@@ -141,6 +149,8 @@ class Training:
         is_validated = loaders.validation is not None
         steps = loaders.train.num_steps(0)
         num_images = count_images(chosen.pipeline) * steps * loaders.train.options.batch_size
+        if (chosen.model_options or ModelOptions()).image in BACKBONES and chosen.model is None:
+            num_images *= _BACKBONE_COST
         options = chosen.options.resolved(steps, is_validated=is_validated, images_per_epoch=num_images)
         return replace(chosen, options=options), loaders
 
@@ -168,7 +178,7 @@ class Training:
         )
         predict = Predictor(model, self.pipeline, tasks, logits)
         if checkpoints.status != "finished":
-            settings = self._fit((predict, fitted), loaders, checkpoints, moment, settings)
+            settings = self._fit((predict, fitted), loaders, checkpoints, moment, settings, resume=resume)
         else:
             load_weights(self.folder, model, self.pipeline)
             settings = read_run_config(self.folder / CONFIG_NAME)
@@ -184,6 +194,8 @@ class Training:
         checkpoints: Checkpoints,
         moment: Checkpoint | None,
         settings: Mapping[str, Any],
+        *,
+        resume: bool,
     ) -> dict[str, Any]:
         """Fit the model, choose on the validation records, and return the tables of `run.yaml`."""
         predict, fitted = models
@@ -193,6 +205,7 @@ class Training:
             manifest = getattr(self.data, "manifest", None)
             save_fields(self.folder, self.data.schema, None if manifest is None else manifest.plan)
             write_run_config(self.folder, settings)
+            self._train_head(model, resume=resume)
         else:
             self.watcher.note(f"Resuming at step {moment.step}.")
         fitting = Fitting(
@@ -224,6 +237,17 @@ class Training:
         else:
             self.watcher.end(f"kept epoch {best.best_epoch + 1}, the best by {monitor}: {best.best:.4g}")
         return settings
+
+    def _train_head(self, model: Any, *, resume: bool) -> None:
+        """Run the first stage of a run that fine-tunes a pretrained encoder."""
+        if self.model is not None or not is_fine_tuned(model):
+            return
+        self.watcher.note("First stage: all layers except the pretrained image encoder.")
+        head: Training = make_head(self, model.built_from)
+        loaders = replace(head, watcher=SilentWatcher()).make_loaders()
+        trained = head._run(find_tasks(self.pipeline), loaders, resume=resume)
+        model.set_weights(trained.model.get_weights())
+        self.watcher.note("Second stage: all weights, at a lower learning rate.")
 
     def _list_splits(self) -> list[Split]:
         return [self.data[name] for name in list_training_splits(self.data)]
@@ -322,7 +346,9 @@ class Training:
         if self.model is None:
             options = (self.model_options or ModelOptions()).resolved()
             with seeded(self.options.seed), in_precision(self.options.precision):
-                return build_model(self.pipeline.schema, self.pipeline, options), options
+                model = build_model(self.pipeline.schema, self.pipeline, options)
+            keep_statistics(model)
+            return model, options
         check_model(self.model, self.pipeline, tasks)
         return self.model, getattr(self.model, "built_from", None)
 
@@ -352,6 +378,8 @@ class Training:
             else:
                 self.watcher.note(f"Rare classes{of_target} are weighted up: {shown}.")
         total = loader.num_steps(0) * options.num_epochs
+        if is_fine_tuned(model):
+            options = replace(options, learning_rate=options.learning_rate * TUNING_RATE)
         robust = tuple(name for name, loss in self.losses.items() if loss == "huber")
         plan = replace(plan_compilation(options, total), class_weights=weights, robust=robust)
         for each in models:
@@ -402,6 +430,7 @@ class Training:
             },
             **found,
             **self.describe_choices(),
+            **describe_stages(self.options, built_from),
             "validation": None if loaders.validation is None else HELD_OUT,
             "pipeline": self.pipeline.fingerprint(),
         }

@@ -172,7 +172,7 @@ def test_backbone_takes_images_scaled_by_the_pipeline_and_weights_of_a_file(tmp_
     scaled, inputs = make_photos(
         size=32, dtype="float32", scale=1 / 255, mean=(0.5, 0.4, 0.3), deviation=(0.1, 0.2, 0.4)
     )
-    options = ModelOptions(image="MobileNet", image_weights=path, preset="small")
+    options = ModelOptions(image="MobileNet", image_weights=path, preset="small", freeze_image=True)
     model = build_model(scaled.schema, scaled, options)
     backbone = model.get_layer("photo_MobileNet")
     for got, expected in zip(backbone.get_weights(), source.get_weights(), strict=True):

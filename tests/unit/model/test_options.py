@@ -52,11 +52,17 @@ def test_weights_that_do_not_exist_are_refused(tmp_path):
         ModelOptions(image="VGG16", image_weights=tmp_path / "notop.h5")
 
 
-def test_weights_from_a_file_are_frozen_by_default(tmp_path):
+def test_weights_from_a_file_are_fine_tuned_by_default(tmp_path):
     path = tmp_path / "notop.h5"
     path.write_bytes(b"")
     given = ModelOptions(image="VGG16", image_weights=path)
-    assert given.resolved().freeze_image is True
+    assert (given.resolved().freeze_image, given.resolved().fine_tune) == (False, True)
+    frozen = ModelOptions(image="VGG16", image_weights=path, freeze_image=True).resolved()
+    assert (frozen.freeze_image, frozen.fine_tune) == (True, False)
+    earlier = ModelOptions.from_run({"image": "VGG16", "image_weights": str(path), "freeze_image": True})
+    assert (earlier.resolved().freeze_image, earlier.resolved().fine_tune) == (True, False)
+    with pytest.raises(OptionError):
+        ModelOptions(image="VGG16", fine_tune=True)
     assert ModelOptions(image="VGG16").resolved().freeze_image is False
     assert (
         ModelOptions(image="VGG16", image_weights=path, freeze_image=False).resolved().freeze_image is False

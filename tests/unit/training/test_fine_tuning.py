@@ -1,0 +1,107 @@
+"""Fine-tuning of a pretrained image encoder: two stages, recorded, and resumed exactly."""
+
+import warnings
+
+import keras
+import numpy as np
+import pytest
+import yaml
+
+import penstock as ps
+from image_files import png, scene
+from penstock.training.options import TrainOptions
+from training_data import Listener
+
+pytest.importorskip("keras")
+from penstock.training.fine_tuning import count_head_epochs
+
+SIZE = 32
+
+# Keras gives NumPy arrays in a deprecated way when it saves weights.
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory):
+    rows = [{"photo": png(scene(SIZE, SIZE, seed)), "kind": "ab"[seed % 2]} for seed in range(24)]
+    folder = tmp_path_factory.mktemp("photos") / "data"
+    return ps.convert(rows, folder, target="kind", split="train=0.75,validation=0.25")
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    keras.utils.set_random_seed(1)
+    path = tmp_path_factory.mktemp("weights") / "small.weights.h5"
+    shape = (SIZE, SIZE, 3)
+    model = keras.applications.MobileNet(include_top=False, weights=None, input_shape=shape, pooling="avg")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.save_weights(path)
+    return path
+
+
+def train(data, out, weights, **options):
+    model = ps.options.ModelOptions(preset="small", image="MobileNet", image_weights=weights)
+    given = {"epochs": 2, "batch_size": 8, "watcher": Listener(), "model_options": model, **options}
+    return ps.train(data, out=out, **given)
+
+
+class StoppedError(Exception):
+    """Raised in the middle of a run."""
+
+
+class Stop(keras.callbacks.Callback):
+    """Stops a run after some steps, counted over both stages."""
+
+    def __init__(self, num_steps):
+        super().__init__()
+        self.steps = iter(range(num_steps - 1))  # a number would be part of the checkpoints
+
+    def on_train_batch_end(self, batch, logs=None):
+        if next(self.steps, None) is None:
+            raise StoppedError
+
+
+def read_weights(run):
+    return [np.asarray(each) for each in run.model.get_weights()]
+
+
+def test_head_has_half_of_the_epochs():
+    assert [count_head_epochs(TrainOptions(epochs=number)) for number in (1, 2, 5, 10)] == [1, 1, 2, 5]
+
+
+def test_encoder_is_fixed_in_the_first_stage_and_trained_in_the_second(photos, weights, tmp_path):
+    run = train(photos, tmp_path / "run", weights)
+    tables = yaml.safe_load((run.folder / "run.yaml").read_text())
+    head, every = tables["facts"]["stages"]
+    assert (head["trained"], head["epochs"], head["learning_rate"]) == ("head", 1, 2e-3)
+    assert (every["trained"], every["epochs"]) == ("all", 2)
+    assert every["learning_rate"] == pytest.approx(1e-4)
+    assert run.history[-1]["learning_rate"] < 1.1e-4
+
+    stored = keras.applications.MobileNet(
+        include_top=False, weights=str(weights), input_shape=(SIZE, SIZE, 3), pooling="avg"
+    )
+    first = ps.open_run(run.folder / "head").model.get_layer("photo_MobileNet")
+    last = run.model.get_layer("photo_MobileNet")
+    for before, fixed in zip(stored.get_weights(), first.get_weights(), strict=True):
+        assert np.array_equal(before, fixed)
+    changed = {
+        variable.name
+        for variable, before in zip(last.weights, stored.get_weights(), strict=True)
+        if not np.array_equal(np.asarray(variable), before)
+    }
+    assert "kernel" in changed
+    assert not changed & {"moving_mean", "moving_variance", "gamma", "beta"}
+
+
+def test_run_that_stops_in_either_stage_is_resumed_exactly(photos, weights, tmp_path):
+    whole = read_weights(train(photos, tmp_path / "whole", weights))
+    for num_steps in (2, 5):  # three steps per epoch: in the first stage, and in the second
+        folder = tmp_path / f"stopped-{num_steps}"
+        options = {"checkpoint_steps": 1}
+        with pytest.raises(StoppedError):
+            train(photos, folder, weights, callbacks=[Stop(num_steps)], **options)
+        again = train(photos, folder, weights, resume=True, callbacks=[Stop(10**6)], **options)
+        for found, expected in zip(read_weights(again), whole, strict=True):
+            assert np.array_equal(found, expected)
