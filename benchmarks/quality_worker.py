@@ -121,14 +121,14 @@ def score_run(folder: Path, data: QualitySet) -> dict[str, Any]:
     run = ps.open_run(folder)
     predictor, stored = run.predictor(), ps.open(run.data)
     found: dict[str, Any] = {"epochs": len(run.history)}
+    task = run.tasks[data.target]
+    if task.kind != data.task:
+        sys.exit(f"{data.name}: expected the task {data.task}, got {task.kind}")
     for split in SPLITS[1:]:
         truth, predicted = [], []
         for inputs, targets in stored[split].loader(run.pipeline, batch_size=1024):
-            truth.append(targets[data.target])
+            truth.append(np.asarray(task.undo(targets[data.target])))
             predicted.append(predictor(inputs)[data.target])
-        kind = run.tasks[data.target].kind
-        if kind != data.task:
-            sys.exit(f"{data.name}: expected the task {data.task}, got {kind}")
         found[split] = score(data.task, np.concatenate(truth), np.concatenate(predicted))
     return found
 
