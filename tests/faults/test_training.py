@@ -247,7 +247,7 @@ def test_t04_run_that_ends_while_it_chooses_on_validation_is_resumed(garden, who
         raise InterruptionError
 
     with monkeypatch.context() as patch:
-        patch.setattr("penstock.training.train.choose_on_validation", fail)
+        patch.setattr("penstock.training.loaders.choose_on_validation", fail)
         with pytest.raises(InterruptionError):
             train(garden, tmp_path / "run")
     with pytest.raises(StateError):

@@ -149,7 +149,6 @@ def read(monkeypatch, *argv):
         (("--on-error", "skip"), {"on_error": "skip"}),
         (("--max-rejects", "3"), {"max_rejects": 3}),
         (("--overwrite",), {"overwrite": True}),
-        (("--model", "m.py:build"), {"model": "model of m.py:build"}),
         (("--delimiter", ";"), {"delimiter": ";"}),
         (("--encoding", "latin-1"), {"encoding": "latin-1"}),
         (("--missing", "NA"), {"missing": ("", "NA")}),
@@ -158,6 +157,10 @@ def read(monkeypatch, *argv):
 )
 def test_flag_reaches_its_option(monkeypatch, argv, choice):
     assert read(monkeypatch, *argv) == PredictOptions(**choice)
+
+
+def test_model_is_loaded_when_the_prediction_needs_it(monkeypatch):
+    assert read(monkeypatch, "--model", "m.py:build").model() == "model of m.py:build"
 
 
 def test_terminal_shows_rows_speed_and_what_is_left():

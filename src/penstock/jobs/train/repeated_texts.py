@@ -22,7 +22,7 @@ from penstock.transform.text import Tokenize
 _SPLITS: Final = ("train", "validation", "test")
 _MAX_RECORDS: Final = 1 << 18  # per split: the first ones, in the order in which they are stored
 _MAX_TOKENS: Final = 256  # per text
-_MIN_TOKENS: Final = 8  # shorter texts, such as "very good, thank you", repeat by chance
+_MIN_TOKENS: Final = 20  # shorter texts, such as "very good, thank you", repeat by chance
 _SHINGLE: Final = 3  # tokens that are compared together
 _NUM_HASHES: Final = 32
 _BAND: Final = 2  # hashes that agree in every pair of texts that is compared
