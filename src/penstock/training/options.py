@@ -201,7 +201,7 @@ class TrainOptions:
         usual: dict[str, Any] = {
             "epochs": _choose_epochs(steps_per_epoch, images_per_epoch, is_validated=is_validated),
             "schedule": schedule,
-            "averaging": 0.0 if is_cycle else 0.99,
+            "averaging": 0.0 if is_cycle or images_per_epoch else 0.99,
             "weight_decay": 0.05 if images_per_epoch else 0.01,
             "warmup": 0.25 if is_cycle else 0.05,
         }

@@ -346,7 +346,7 @@ def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> A
         )
     try:
         # The weights come from the run: the file of the initial weights may be gone.
-        options = ModelOptions.from_run({**stored, "image_weights": None})
+        options = ModelOptions.from_run({**stored, "image_weights": None, "fine_tune": False})
     except PenstockError as error:
         error.path = str(folder / CONFIG_NAME)
         raise

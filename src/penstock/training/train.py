@@ -65,6 +65,7 @@ from penstock.training.validation_choice import ValidationChoice
 from penstock.transform.pipeline import Pipeline
 
 _MOST_SHOWN: Final = 10
+_LEAST_SAMPLE: Final = 1_000  # validation records of a trial, or all of them
 COMPILED: Final = (
     *("optimizer", "learning_rate", "schedule", "averaging", "weight_decay", "warmup", "clip"),
     *("class_weights", "loss_weights", "number_loss"),
@@ -273,7 +274,8 @@ class Training:
             )
         end = share + (1 - share) * self.sample if self.sample < 1 else 1.0
         num_train = round(labelled.num_records * (end - share))
-        num_validation = round(labelled.num_records * share * self.sample)
+        num_held = labelled.num_records * share
+        num_validation = round(num_held * self._find_sample(num_held))
         size = options.choose_batch_size(num_train)
         choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
         rows: LoadChoices = {"filter": labelled.filter, "part": (share, end) if share or end < 1 else None}
@@ -291,20 +293,28 @@ class Training:
         )
         label_choices: LoadChoices = {**rows, "num_threads": options.num_threads}
         labels = split.loader(self.pipeline.without_inputs(), batch_size=_LABEL_ROWS, **label_choices)
-        validated, rows = split, {"filter": labelled.filter, "part": (0.0, share * self.sample)}
+        validated, rows = (
+            split,
+            {"filter": labelled.filter, "part": (0.0, share * self._find_sample(num_held))},
+        )
         if held is not None:
             found = self._find_labelled(self.data[held])
             if not found.num_records:
                 self.watcher.note(f"No validation: no record of split {held!r} has a target.")
                 return TrainingLoaders(train, labels, None, num_train)
-            part = (0.0, self.sample) if self.sample < 1 else None
+            sample = self._find_sample(found.num_records)
+            part = (0.0, sample) if sample < 1 else None
             validated, rows = self.data[held], {"filter": found.filter, "part": part}
-            num_validation = round(found.num_records * self.sample)
+            num_validation = round(found.num_records * sample)
         elif not share:
             return TrainingLoaders(train, labels, None, num_train)
         held_choices: LoadChoices = {**choices, **rows, "augment": False}
         validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
         return TrainingLoaders(train, labels, validation, num_train, num_validation)
+
+    def _find_sample(self, num_validation: float) -> float:
+        """Return the share of the validation records to read, which are enough to choose by."""
+        return min(1.0, max(self.sample, _LEAST_SAMPLE / max(1.0, num_validation)))
 
     def _note_validation(self, share: float) -> None:
         """Write a note on validation where the data has no validation split."""
@@ -345,6 +355,8 @@ class Training:
         """Return the model, and the options that it was built from, if Penstock built it."""
         if self.model is None:
             options = (self.model_options or ModelOptions()).resolved()
+            if not count_images(self.pipeline):
+                options = replace(options, image_weights=None, freeze_image=False, fine_tune=False)
             with seeded(self.options.seed), in_precision(self.options.precision):
                 model = build_model(self.pipeline.schema, self.pipeline, options)
             keep_statistics(model)
@@ -378,7 +390,7 @@ class Training:
             else:
                 self.watcher.note(f"Rare classes{of_target} are weighted up: {shown}.")
         total = loader.num_steps(0) * options.num_epochs
-        if is_fine_tuned(model):
+        if self.model is None and is_fine_tuned(model):
             options = replace(options, learning_rate=options.learning_rate * TUNING_RATE)
         robust = tuple(name for name, loss in self.losses.items() if loss == "huber")
         plan = replace(plan_compilation(options, total), class_weights=weights, robust=robust)
@@ -430,7 +442,7 @@ class Training:
             },
             **found,
             **self.describe_choices(),
-            **describe_stages(self.options, built_from),
+            **describe_stages(self.options, built_from if self.model is None else None),
             "validation": None if loaders.validation is None else HELD_OUT,
             "pipeline": self.pipeline.fingerprint(),
         }

@@ -91,6 +91,8 @@ def test_encoder_is_fixed_in_the_first_stage_and_trained_in_the_second(photos, w
         for variable, before in zip(last.weights, stored.get_weights(), strict=True)
         if not np.array_equal(np.asarray(variable), before)
     }
+    again = ps.open_run(run.folder).model
+    assert all(map(np.array_equal, again.get_weights(), run.model.get_weights()))
     assert "kernel" in changed
     assert not changed & {"moving_mean", "moving_variance", "gamma", "beta"}
 

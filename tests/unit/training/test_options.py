@@ -44,8 +44,9 @@ def test_defaults_that_depend_on_images_are_filled_in():
     assert list_resolved(images) == ("one_cycle", 0.0, 0.05, 0.25, None)
     assert images.most_waited is None
     given = TrainOptions(schedule="constant", patience=3, weight_decay=0.0)
-    assert list_resolved(given.resolved(85, images_per_epoch=2720)) == ("constant", 0.99, 0.0, 0.05, 3)
+    assert list_resolved(given.resolved(85, images_per_epoch=2720)) == ("constant", 0.0, 0.0, 0.05, 3)
     assert TrainOptions(schedule="one_cycle", patience=None).resolved(50).averaging == 0.0
+    assert TrainOptions(schedule="cosine").resolved(50, images_per_epoch=9).averaging == 0.0
     assert images.resolved(1) == images
 
 

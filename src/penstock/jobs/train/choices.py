@@ -83,6 +83,6 @@ def read_table(tables: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 def _normalize(name: str, value: Any) -> Any:
     """Return a size of images, or parts in any order, as JSON has them."""
-    if name == "parts" and not isinstance(value, str):
-        return sorted(value)
+    if name == "parts" and value not in ("auto", "all"):
+        return [value] if isinstance(value, str) else sorted(value)
     return list(value) if isinstance(value, tuple) else [value, value] if isinstance(value, int) else value

@@ -38,7 +38,7 @@ def set_images(schema: Schema, fields: Mapping[str, Any], options: TrainOptions)
     if not changes:
         return dict(fields)
     names = [name for name, field in schema.items() if isinstance(field, ImageField)]
-    inputs = [name for name in names if schema[name].role == "input" and fields.get(name, {}) is not None]
+    inputs = [name for name in names if schema[name].role == "input"]
     if not inputs:
         option = next(name for name in IMAGE_OPTIONS if getattr(options, name) is not None)
         raise OptionError(
@@ -48,7 +48,8 @@ def set_images(schema: Schema, fields: Mapping[str, Any], options: TrainOptions)
             got="inputs of other types",
             advice="Remove this option, or declare the field with images: --image NAME.",
         )
-    return {**fields, **{name: _change(fields.get(name), changes) for name in inputs}}
+    used = [name for name in inputs if fields.get(name, {}) is not None]
+    return {**fields, **{name: _change(fields.get(name), changes) for name in used}}
 
 
 def refuse_image_options(choices: Mapping[str, Any]) -> None:

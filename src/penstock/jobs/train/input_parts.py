@@ -156,7 +156,7 @@ def add_parts(parts: Sequence[str], find_losses: FindLosses, *, is_sample: bool 
         find_losses: Returns the loss of each validation record for a tuple of parts; None if their trial
             failed.
         is_sample: Whether trials are trained on a sample of the records. A part contributes more when there
-            are more records to learn it from, so that any gain is enough then.
+            are more records to learn it from, so that a small share of the loss is enough then.
     """
     alone = {part: losses for part in parts if (losses := find_losses((part,))) is not None}
     if not alone:
@@ -181,10 +181,9 @@ def is_lower(before: NDArray[np.float64], after: NDArray[np.float64], *, is_samp
     """
     gains = before - after
     gain = float(gains.mean())
-    if is_sample:
-        return gain > 0
     error = float(gains.std(ddof=1)) / math.sqrt(len(gains)) if len(gains) > 1 else 0.0
-    return gain > LEAST_ERRORS * error and gain > LEAST_SHARE * float(before.mean())
+    least = 0.0 if is_sample else LEAST_SHARE * float(before.mean())
+    return gain > LEAST_ERRORS * error and gain > least
 
 
 class _Trials:

@@ -211,6 +211,7 @@ def run_folds(job: TrainJob, folder: Path, watcher: Watcher) -> CrossValidation:
     known: Mapping[str, Any] = {}
     if job.resume and (folder / CONFIG_NAME).is_file():
         known = read_run_config(folder / CONFIG_NAME)
+        refuse_other_choices(folder, known, job.choices)
     if job.model is not None and not is_model_function(job.model):
         advice = "Pass the function that builds it: model=build."
         expected = "a function that returns a new model for each fold"

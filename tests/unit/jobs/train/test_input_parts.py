@@ -20,6 +20,8 @@ from penstock.jobs.train.input_parts import (  # noqa: E402
 from penstock.jobs.train.trial import compute_losses  # noqa: E402
 from penstock.model.task import Task  # noqa: E402
 from penstock.score.importance import find_parts  # noqa: E402
+from penstock.training.options import TrainOptions  # noqa: E402
+from penstock.training.train import Training  # noqa: E402
 
 SMALL = ps.options.ModelOptions(preset="small")
 WORDS = [
@@ -77,7 +79,7 @@ def test_gain_within_the_noise_is_not_enough():
         gains = noise - noise.mean() + errors * noise.std(ddof=1) / 20
         found = {"table": base, "image": base + 1, "table + image": base - gains}
         assert choose(found)[0] == used
-        assert choose(found, is_sample=True)[0] == ["table", "image"]  # more records show more
+        assert choose(found, is_sample=True)[0] == used
 
 
 def test_gain_of_a_small_share_of_the_loss_is_not_enough():
@@ -331,3 +333,9 @@ def test_group_of_several_kinds_is_part_of_the_table(tmp_path):
     assert find_parts(grouped) == {"table": ("x", "vector"), "text": ("note",)}
     assert list(grouped.without_fields(["note"]).inputs) == ["row"]
     assert "row" not in grouped.without_fields(["x", "vector"]).inputs
+
+
+@pytest.mark.parametrize(("number", "share"), [(60, 1.0), (2_000, 0.5), (500_000, 0.008)])
+def test_sample_of_validation_records_is_large_enough_to_choose_by(number, share):
+    training = Training(data=None, pipeline=None, folder=None, options=TrainOptions(), sample=0.008)
+    assert training._find_sample(number) == share
