@@ -208,9 +208,10 @@ def test_p02_full_disk_is_an_error_with_path_and_bytes_and_resumed_when_there_is
         # Rows that do not fit into memory lie on the disk, too: it is full before the first shard.
         assert complete == "0"
     else:
-        # Seven shards of 400 kB fit. Shards that are still written, hashed or synced are not complete.
+        # Seven shards of 400 kB fit. When the disk is full, at most four are in progress: two that the worker
+        # writes, and two that wait for the disk. All before them are complete; others may begin and fail.
         assert int(begun) >= 7
-        assert int(begun) - 8 <= int(complete) <= 7
+        assert 3 <= int(complete) <= 7
     assert is_same == "True"
 
 
