@@ -28,7 +28,7 @@ from penstock.model.options import BACKBONES, ModelOptions
 from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
-from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.checkpoint import Checkpoint, Checkpoints, read_result
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import compile_model, plan_compilation
 from penstock.training.fine_tuning import (
@@ -243,8 +243,13 @@ class Training:
         """Run the first stage of a run that fine-tunes a pretrained encoder."""
         if self.model is not None or not is_fine_tuned(model):
             return
-        self.watcher.note("First stage: all layers except the pretrained image encoder.")
         head: Training = make_head(self, model.built_from)
+        if resume and read_result(head.folder)[0] == "finished":
+            # Its own note would be that the run is finished, and the others are those of the second stage.
+            head = replace(head, watcher=SilentWatcher())
+            self.watcher.note("First stage: already finished, so that its weights are loaded.")
+        else:
+            self.watcher.note("First stage: all layers except the pretrained image encoder.")
         loaders = replace(head, watcher=SilentWatcher()).make_loaders()
         trained = head._run(find_tasks(self.pipeline), loaders, resume=resume)
         model.set_weights(trained.model.get_weights())

@@ -10,6 +10,7 @@ import yaml
 import penstock as ps
 from image_files import png, scene
 from penstock.training.options import TrainOptions
+from raising import containing
 from training_data import Listener
 
 pytest.importorskip("keras")
@@ -107,3 +108,25 @@ def test_run_that_stops_in_either_stage_is_resumed_exactly(photos, weights, tmp_
         again = train(photos, folder, weights, resume=True, callbacks=[Stop(10**6)], **options)
         for found, expected in zip(read_weights(again), whole, strict=True):
             assert np.array_equal(found, expected)
+
+
+class StopBetweenStages(Listener):
+    """Stops a run when its first stage is finished."""
+
+    def note(self, text):
+        if text.startswith("Second stage"):
+            raise StoppedError
+        super().note(text)
+
+
+def test_resume_between_the_stages_does_not_say_that_the_run_is_finished(photos, weights, tmp_path):
+    with pytest.raises(StoppedError):
+        train(photos, tmp_path / "run", weights, watcher=StopBetweenStages())
+    notes = []
+    for _ in range(2):
+        listener = Listener()
+        run = train(photos, tmp_path / "run", weights, resume=True, watcher=listener)
+        assert len(run.history) == len(listener.epochs or run.history) == 2
+        notes.append([each for each in listener.notes if "finished" in each or "stage" in each])
+    assert notes[0] == [containing("First stage", "already finished"), containing("Second stage")]
+    assert notes[1] == [containing("The run was already finished")]
