@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from penstock.errors import OptionError, TrainingDataError
 from penstock.foundation.wording import show
@@ -66,18 +65,28 @@ class Task:
             return len(self.labels)
         return math.prod(self.shape)
 
-    def undo(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers of a regression in the units of the stored field, by inverting the scaling."""
+    def undo(self, values: Any, ops: Any = np) -> Any:
+        """Return numbers of a regression in the units of the stored field, by inverting the scaling.
+
+        Args:
+            values: The numbers, an array or a tensor.
+            ops: Module of the functions for them: `numpy`, or `keras.ops` for tensors.
+        """
         if self.method == "none":
             return values
         undone = values / self.factor + self.shift
-        return np.sign(undone) * np.expm1(np.abs(undone)) if self.method == "log1p" else undone
+        return ops.sign(undone) * ops.expm1(ops.abs(undone)) if self.method == "log1p" else undone
 
-    def scale(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Return numbers of a regression as scaled in a batch, the inverse of `undo`."""
+    def scale(self, values: Any, ops: Any = np) -> Any:
+        """Return numbers of a regression as scaled in a batch, the inverse of `undo`.
+
+        Args:
+            values: The numbers, an array or a tensor.
+            ops: Module of the functions for them: `numpy`, or `keras.ops` for tensors.
+        """
         if self.method == "none":
             return values
-        logs = np.sign(values) * np.log1p(np.abs(values)) if self.method == "log1p" else values
+        logs = ops.sign(values) * ops.log1p(ops.abs(values)) if self.method == "log1p" else values
         return (logs - self.shift) * self.factor
 
     def describe(self) -> str:

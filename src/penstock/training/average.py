@@ -46,16 +46,16 @@ def average_models(
         named = name_outputs(model, tasks, _call(model, f"member_{number}", inputs))
         for name, task in tasks.items():
             values = named[name]
-            if task.kind == "regression":
-                values = _undo(task, values)
-            elif logits[number - 1].get(name, False):
+            if _depends_on_scale(task):
+                values = task.undo(values, ops)
+            elif task.kind in _ACTIVATIONS and logits[number - 1].get(name, False):
                 values = keras.layers.Activation(_ACTIVATIONS[task.kind], dtype="float32")(values)
             found[name].append(values)
     name_layer = Namer(("ensemble", *inputs))
     outputs = {}
     for name, task in tasks.items():
         mean = keras.layers.Average(name=name_layer(f"{name}_average"), dtype="float32")(found[name])
-        outputs[name] = _redo(task, mean) if task.kind == "regression" else mean
+        outputs[name] = task.scale(mean, ops) if _depends_on_scale(task) else mean
     only = next(iter(outputs.values()))
     return keras.Model(inputs, outputs if len(outputs) > 1 else only, name="ensemble")
 
@@ -70,16 +70,6 @@ def _call(model: keras.Model, name: str, inputs: Mapping[str, Any]) -> Any:
     return layer({each: inputs[each] for each in taken})
 
 
-def _undo(task: Task, values: Any) -> Any:
-    """Return numbers in the units of the target, where the mean depends on them: on a log scale."""
-    if task.method != "log1p":
-        return values
-    undone = values / task.factor + task.shift
-    return ops.sign(undone) * ops.expm1(ops.abs(undone))
-
-
-def _redo(task: Task, values: Any) -> Any:
-    """Return numbers as scaled in a batch again."""
-    if task.method != "log1p":
-        return values
-    return (ops.sign(values) * ops.log1p(ops.abs(values)) - task.shift) * task.factor
+def _depends_on_scale(task: Task) -> bool:
+    """Whether the mean of scaled numbers is not the scaled mean of the numbers: on a log scale alone."""
+    return task.kind == "regression" and task.method == "log1p"
