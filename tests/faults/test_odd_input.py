@@ -15,9 +15,11 @@ import pytest
 import penstock as ps
 from penstock._native import masked_crc32c
 from penstock.cli.main import main
-from penstock.errors import CellError, WriteError
+from penstock.errors import CellError, OutOfMemoryError, WriteError
+from penstock.shards.row_store import RowStore
 from penstock.shards.staging import Staging
 from penstock.training.run_files import read_run_config, write_run_config
+from raising import raises_with
 from record_files import header
 from wire.frame import write_records
 
@@ -183,4 +185,14 @@ def test_x12_row_that_does_not_fit_memory_is_named_with_its_file(tmp_path):
     assert done.returncode == 1
     assert f"{path}: row" in done.stderr
     assert "memory" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_x12_lack_of_memory_after_rows_are_encoded_names_them(tmp_path, monkeypatch):
+    path = tmp_path / "pets.csv"
+    path.write_text("word\nx\ny\n")
+    monkeypatch.setattr(RowStore, "append", lambda *_: (_ for _ in ()).throw(MemoryError))
+    with raises_with(OutOfMemoryError, path=str(path)) as caught:
+        ps.convert(path, tmp_path / "out")
+    assert "rows 1 to 2 of the source" in str(caught.value)
     assert not (tmp_path / "out").exists()

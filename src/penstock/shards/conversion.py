@@ -36,7 +36,7 @@ from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.request import Request
 from penstock.shards.row_store import RowStore
-from penstock.shards.row_work import RowWork, WorkedRows
+from penstock.shards.row_work import RowWork, WorkedRows, naming_rows
 from penstock.shards.shard_work import ResidentValues, ShardWork, group_shards, plan_shards
 from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
 from penstock.shards.split_names import Classes, SplitNames, Strata
@@ -173,6 +173,11 @@ class Conversion:
             self._take(worked)
 
     def _take(self, worked: WorkedRows) -> None:
+        with naming_rows(worked.block):
+            self._append(worked)
+        self._report_progress("reading", self._read_bytes, self._expected_bytes)
+
+    def _append(self, worked: WorkedRows) -> None:
         self.rejects.add(worked.block, worked.faults)
         marks = worked.extra
         if worked.splits is not None:
@@ -195,7 +200,6 @@ class Conversion:
         if self._store.is_on_disk and self._num_blocks % _BLOCKS_BETWEEN == 0:
             _release_memory()
         self._read_bytes += worked.block.num_bytes
-        self._report_progress("reading", self._read_bytes, self._expected_bytes)
 
     def _hold(self, worked: WorkedRows) -> None:
         """Keep the columns of a small source until its splits are known: those are made by rank."""

@@ -6,7 +6,8 @@ The result does not depend on other blocks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -132,17 +133,8 @@ class RowWork:
         Raises:
             OutOfMemoryError: The block does not fit into memory.
         """
-        try:
+        with naming_rows(block):
             return self._work(block)
-        except MemoryError as error:
-            if isinstance(error, OutOfMemoryError):
-                raise
-            first = block.first_row + 1
-            raise OutOfMemoryError(
-                f"rows {first} to {first + block.num_rows - 1} of the source do not fit into memory",
-                path=block.path,
-                advice="Use fewer workers, or a machine with more memory.",
-            ) from None
 
     def _work(self, block: RowBlock) -> WorkedRows:
         num_rows = block.num_rows
@@ -220,6 +212,26 @@ class RowWork:
             return None
         column = rows.columns.get(self._split.time, split_columns.columns.get(self._split.time))
         return order_times(Dense.of(column).values)
+
+
+@contextlib.contextmanager
+def naming_rows(block: RowBlock) -> Iterator[None]:
+    """Name the rows of a block in an error for lack of memory.
+
+    Raises:
+        OutOfMemoryError: The work on the block does not fit into memory.
+    """
+    try:
+        yield
+    except MemoryError as error:
+        if isinstance(error, OutOfMemoryError):
+            raise
+        first = block.first_row + 1
+        raise OutOfMemoryError(
+            f"rows {first} to {first + block.num_rows - 1} of the source do not fit into memory",
+            path=block.path,
+            advice="Use fewer workers, or a machine with more memory.",
+        ) from None
 
 
 def _find_timeless(name: str, columns: EncodableColumns, split_columns: EncodableColumns) -> list[CellFault]:
