@@ -184,11 +184,11 @@ def _names_path(error: BaseException) -> bool:
 def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
     choices = _table(config, "train")
     ensemble, folds = _table(config, "ensemble").get("members"), _table(config, "folds").get("number")
+    is_several = False
     if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
         stored = read_run_config(Path(args.out) / CONFIG_NAME)
         choices = {**_table(stored, "train"), **choices}
-        ensemble = ensemble if ensemble is not None else _table(stored, "ensemble").get("members")
-        folds = folds if folds is not None else _table(stored, "folds").get("number")
+        is_several = "ensemble" in stored or "folds" in stored
     choices |= list_given(args, _TRAIN)
     ensemble = ensemble if args.ensemble is None else args.ensemble
     folds = folds if args.folds is None else args.folds
@@ -204,7 +204,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         with seeded(options.seed), in_precision(options.precision):
             model = load_model(args.model)
         is_function = any(each is not None for each in (ensemble, folds, options.precision))
-        if is_function and not (args.show_model or args.write_model):
+        if (is_function or is_several) and not (args.show_model or args.write_model):
             # Each member or fold needs a model of its own, and layers take their precision when created.
             model = partial(load_model, args.model)
     elif config.get("model") == OWN_MODEL:

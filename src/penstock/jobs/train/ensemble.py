@@ -51,7 +51,11 @@ def check_number(option: str, number: object) -> None:
     is_whole = isinstance(number, int) and not isinstance(number, bool)
     if not is_whole or not 2 <= number <= MOST_RUNS:  # type: ignore[operator]
         raise OptionError(
-            option, field=option, expected=f"a whole number from 2 to {MOST_RUNS}", got=show(number)
+            option,
+            field=option,
+            expected=f"a whole number from 2 to {MOST_RUNS}",
+            got=show(number),
+            advice=f"5 is usual: --{option} 5, in Python {option}=5. For a single model, leave it out.",
         )
 
 

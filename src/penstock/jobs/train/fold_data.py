@@ -116,6 +116,7 @@ class FoldRequest:
                 field="folds",
                 expected=f"at most {total // each}, for {count(total, 'record')} and {per_fold}",
                 got=self.number,
+                advice="Use fewer folds, or more records.",
             )
         if self.group is not None and self.group not in self.data.schema:
             raise OptionError(

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import OptionError, StateError
+from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration
 from penstock.jobs.train.ensemble import check_number
 from penstock.model.options import ModelOptions
@@ -72,7 +73,14 @@ def check_job(job: TrainJob, folder: Path) -> None:
     """
     make_options(**job.choices)
     if job.ensemble is not None and job.folds is not None:
-        raise OptionError("folds", field="folds", expected="either folds or ensemble", got="both")
+        raise OptionError(
+            "folds",
+            field="folds",
+            expected="either folds or ensemble",
+            got=f"folds={show(job.folds)} and ensemble={show(job.ensemble)}",
+            advice="Leave one out: folds estimate the scores on new records, an ensemble predicts better. "
+            "For both, train twice, in two folders.",
+        )
     for name in _SEVERAL:
         given = getattr(job, name)
         if given is not None:

@@ -156,6 +156,7 @@ def test_other_numbers_of_members_and_other_options_are_refused(data, whole, tmp
         with pytest.raises(OptionError) as caught:
             train(data, tmp_path / "bad", ensemble=number)
         assert caught.value.field == "ensemble"
+        assert "ensemble=5" in caught.value.advice
     assert not (tmp_path / "bad").exists()
 
 

@@ -157,14 +157,19 @@ def test_wrong_numbers_of_folds_are_refused(data, whole, tmp_path):
         with pytest.raises(OptionError) as caught:
             train(data, tmp_path / "bad", folds=number)
         assert caught.value.field == "folds"
+        assert caught.value.advice
     with pytest.raises(OptionError) as caught:
-        train(data, tmp_path / "bad", folds=2, ensemble=2)
-    assert caught.value.got == "both"
+        train(data, tmp_path / "bad", folds=2, ensemble=3)
+    assert (caught.value.field, caught.value.got) == ("folds", "folds=2 and ensemble=3")
+    assert "Leave one out" in caught.value.advice
     with pytest.raises(OptionError):
         train(data, tmp_path / "bad", folds=2, pipeline=ps.Pipeline.fit(data))
     with pytest.raises(StateError) as caught:
         train(None, whole.folder, folds=3, resume=True)
     assert (caught.value.expected, caught.value.got) == (2, 3)
+    with pytest.raises(StateError) as caught:
+        train(None, whole.folder, ensemble=3, resume=True)
+    assert (caught.value.expected, caught.value.got) == ("no ensemble", 3)
     with pytest.raises(StateError) as caught:
         train(None, whole.folder, resume=True, learning_rate=0.5)
     assert caught.value.got == 0.5
