@@ -266,8 +266,11 @@ class ModelOptions:
                 check_flag(_OWNER, option, getattr(self, option))
         if self.fine_tune and (self.image_weights is None or self.freeze_image):
             got = "no weights" if self.image_weights is None else "freeze_image=True"
+            advice = "Leave out fine_tune to train the other layers alone, or freeze_image to train all."
+            if self.image_weights is None:
+                advice = "Pass image_weights='FILE.h5', or leave out fine_tune."
             expected = "image_weights, and weights that are not fixed"
-            raise refuse_option(_OWNER, "fine_tune", expected, got, "Pass image_weights='FILE.h5'.")
+            raise refuse_option(_OWNER, "fine_tune", expected, got, advice)
         choices = (*get_args(Convolution), *BACKBONES)
         if not isinstance(self.image, str) or self.image not in choices:
             nearest = find_nearest(self.image, choices) if isinstance(self.image, str) else None
@@ -278,8 +281,9 @@ class ModelOptions:
             for option in ("image_weights", "freeze_image"):
                 given = getattr(self, option)
                 if given:
-                    expected = f"no value for image={self.image!r}, which is trained from scratch"
-                    advice = "Use a pretrained model: image='MobileNetV2'."
+                    expected = f"no value for image={self.image!r}, which has no pretrained weights"
+                    advice = "Use a model that has some: --image-encoder MobileNetV2, "
+                    advice += "in Python image='MobileNetV2'."
                     raise refuse_option(_OWNER, option, expected, show(given), advice)
         if self.image_weights is not None:
             _check_weights(self.image_weights)

@@ -61,8 +61,12 @@ def test_weights_from_a_file_are_fine_tuned_by_default(tmp_path):
     assert (frozen.freeze_image, frozen.fine_tune) == (True, False)
     earlier = ModelOptions.from_run({"image": "VGG16", "image_weights": str(path), "freeze_image": True})
     assert (earlier.resolved().freeze_image, earlier.resolved().fine_tune) == (True, False)
-    with pytest.raises(OptionError):
+    with raises_with(OptionError, field="fine_tune", got="no weights") as caught:
         ModelOptions(image="VGG16", fine_tune=True)
+    assert "image_weights='FILE.h5'" in caught.value.advice
+    with raises_with(OptionError, field="fine_tune", got="freeze_image=True") as caught:
+        ModelOptions(image="VGG16", image_weights=path, freeze_image=True, fine_tune=True)
+    assert "image_weights" not in caught.value.advice
     assert ModelOptions(image="VGG16").resolved().freeze_image is False
     assert (
         ModelOptions(image="VGG16", image_weights=path, freeze_image=False).resolved().freeze_image is False

@@ -29,7 +29,7 @@ from penstock.jobs.train.choices import (
     refuse_other_choices,
 )
 from penstock.jobs.train.ensemble import EnsembleTraining
-from penstock.jobs.train.image_fields import refuse_image_options, set_images
+from penstock.jobs.train.image_fields import check_image_encoder, refuse_image_options, set_images
 from penstock.jobs.train.input_parts import select_parts
 from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.repeated_texts import note_repeated_texts
@@ -320,6 +320,8 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         raise OptionError("parts", expected=expected, got=show(options.parts), advice=advice)
     if pipeline is None and known:
         pipeline = Pipeline.load(folder / PIPELINE_NAME)
+    if not known:
+        check_image_encoder(data.schema, job.model_options)
     if pipeline is None:
         pipeline = fit({})
     if job.model is not None and is_compiled_by_owner(job.model):

@@ -5,11 +5,13 @@ import pytest
 from penstock.errors import OptionError
 from penstock.fields import Image as ImageField
 from penstock.fields import Number
-from penstock.jobs.train.image_fields import refuse_image_options, set_images
+from penstock.jobs.train.image_fields import check_image_encoder, refuse_image_options, set_images
+from penstock.model.options import ModelOptions
 from penstock.schema.schema import Schema
 from penstock.training.options import TrainOptions
 from penstock.transform import Augment, Image
 from penstock.transform.kinds import load_override
+from raising import raises_with
 
 SCHEMA = Schema(
     {"front": ImageField(), "side": ImageField(), "mask": ImageField(role="target"), "age": Number()}
@@ -50,6 +52,21 @@ def test_data_without_image_inputs_is_refused():
         with pytest.raises(OptionError) as caught:
             set_images(SCHEMA.select(["mask", "age"]), {}, TrainOptions(**option))
         assert caught.value.field == next(iter(option))
+
+
+def test_pretrained_weights_need_images_and_fixed_weights_need_a_file(tmp_path):
+    path = tmp_path / "notop.h5"
+    path.write_bytes(b"")
+    given = ModelOptions(image="VGG16", image_weights=path)
+    random = ModelOptions(image="VGG16", freeze_image=True)
+    for options in (None, ModelOptions(), given, ModelOptions(image="VGG16", freeze_image=False)):
+        check_image_encoder(SCHEMA, options)
+    for options, field in ((given, "image_weights"), (random, "freeze_image")):
+        with raises_with(OptionError, field=field, expected="data with an image as an input"):
+            check_image_encoder(SCHEMA.select(["mask", "age"]), options)
+    with raises_with(OptionError, field="freeze_image", got="no weights") as caught:
+        check_image_encoder(SCHEMA, random)
+    assert "--image-weights FILE.h5" in caught.value.advice
 
 
 def test_images_that_are_left_out_stay_so():
