@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         check_job(job, folder)  # before anything is converted
     except PenstockError as error:
-        error.path = args.config
+        error.path = error.path or args.config
         raise
     warnings: list[str] = []
     with claim_folder(folder, may_hold=args.resume):
@@ -125,9 +125,7 @@ def _train(
     if not (args.resume and (folder / CONFIG_NAME).is_file()):
         data, tables, found = _find_data(args, config, paths, folder)
         warnings += found
-        fields = (
-            {name: each for name, each in job.fields.items() if name in data.schema} if tables else job.fields
-        )
+        fields = _select_fields(job, data) if tables else job.fields
         job = replace(job, data=data, fields=fields, settings=tables)
     elif paths and not is_stored(paths):
         if args.paths:
@@ -195,7 +193,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
     if args.patience == -1:
         choices["patience"] = None
     given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
-    form = {**_table(config, "model"), **given}
+    form = {**_recall_model(config, given), **given}
     model = None
     if args.model is not None:
         if given:
@@ -225,6 +223,24 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),
         resume=args.resume,
     )
+
+
+def _recall_model(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a model in a config file, without those that follow from given ones.
+
+    The `run.yaml` of a run has them all: whether its encoder was fine-tuned depends on weights and freezing.
+    """
+    stored = _table(config, "model")
+    if "freeze_image" in given:
+        stored.pop("fine_tune", None)
+    elif "image_weights" in given and stored.get("image_weights") is None:
+        stored = {name: each for name, each in stored.items() if name not in ("freeze_image", "fine_tune")}
+    return stored
+
+
+def _select_fields(job: TrainJob, data: Any) -> dict[str, Any]:
+    """Return the settings of fields that data which was converted here has: dropped columns are not in it."""
+    return {name: each for name, each in job.fields.items() if name in data.schema}
 
 
 def _find_source(config: Mapping[str, Any]) -> list[str]:
@@ -278,8 +294,10 @@ def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJ
             raise OptionError("--write-model", expected="no --model", got="--model")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        data, _, _ = _find_data(args, config, paths, folder)
-        training = prepare_training(replace(job, data=data, resume=False), folder, SilentWatcher())
+        data, tables, _ = _find_data(args, config, paths, folder)
+        fields = _select_fields(job, data) if tables else job.fields
+        shown = replace(job, data=data, fields=fields, resume=False)
+        training = prepare_training(shown, folder, SilentWatcher())
         schema, pipeline, options = training.pipeline.schema, training.pipeline, training.model_options
         if args.write_model is not None:
             with AtomicFile(Path(args.write_model)) as file:

@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from penstock.cli.main import main
+from penstock.errors import OptionError
 from penstock.training.tensor_file import read_tensors
 from raising import mentions
 
@@ -224,6 +225,52 @@ def test_model_is_shown_and_nothing_is_trained(run_folder, capsys):
     lines = out.splitlines()
     assert lines[0].split() == ["layer", "kind", "output", "parameters"]
     assert mentions(lines[-1], f"2 {len(lines) - 4}")
+
+
+def test_model_of_raw_data_is_shown_without_dropped_columns(capsys):
+    status, _, err = call(capsys, "pets.csv", "--target", "sold", "--drop", "name", "--show-model", *TINY)
+    assert status == 0, err
+
+
+@pytest.mark.parametrize(
+    ("stored", "argv", "expected"),
+    [
+        (
+            {"image_weights": True, "fine_tune": True, "freeze_image": False},
+            ("--freeze-image",),
+            (True, False),
+        ),
+        ({"fine_tune": False, "freeze_image": False}, ("--image-weights", "new.h5"), (False, True)),
+        (
+            {"image_weights": True, "fine_tune": False, "freeze_image": True},
+            ("--image-weights", "new.h5"),
+            (True, False),
+        ),
+        ({"image_weights": True, "fine_tune": True, "freeze_image": False}, (), (False, True)),
+    ],
+)
+def test_flags_of_the_image_encoder_override_what_a_run_derived(
+    tmp_path, monkeypatch, stored, argv, expected
+):
+    monkeypatch.chdir(tmp_path)
+    for name in ("old.h5", "new.h5"):
+        (tmp_path / name).write_bytes(b"")
+    table = {**stored, "image": "VGG16"}
+    if "image_weights" in stored:
+        table["image_weights"] = "old.h5"
+    (tmp_path / "run.yaml").write_text(json.dumps({"model": table}))
+    (tmp_path / "pets.csv").write_text("age,sold\n" + "1,no\n2,yes\n" * 20)
+    found = []
+
+    def prepare(job, *_):
+        found.append(job.model_options.resolved())
+        raise OptionError("stop", expected="", got="")
+
+    monkeypatch.setattr("penstock.cli.train.prepare_training", prepare)
+    assert main(["train", "pets.csv", "--target", "sold", "--config", "run.yaml", "--out", "run", *argv]) == 2
+    (options,) = found
+    assert (options.freeze_image, options.fine_tune) == expected
+    assert options.image_weights == ("new.h5" if "new.h5" in argv else "old.h5")
 
 
 def test_model_that_is_written_builds_the_model_that_is_shown(run_folder, capsys, tmp_path):
