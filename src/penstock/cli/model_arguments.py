@@ -178,7 +178,7 @@ def _parse_size(text: str) -> tuple[int, int]:
 
 
 def _parse_parts(text: str) -> str | list[str]:
-    return text if text in ("auto", "all") else text.split(",")
+    return text if text in ("auto", "all") else [part.strip() for part in text.split(",")]
 
 
 def _parse_weights(text: str) -> dict[str, float]:

@@ -51,7 +51,11 @@ def test_folds_of_raw_data_are_trained_resumed_and_scored(folder, capsys):
     assert found["folds"] == ["run/fold-1", "run/fold-2"]
     # The number of folds of the run is not an option that was given: the advice is not to leave one out.
     assert main(["train", "--resume", "--out", "run", "--ensemble", "3"]) != 0
-    assert capsys.readouterr().err == containing("ensemble of the run", "expected no ensemble, got 3")
+    assert capsys.readouterr().err == containing(
+        "run/run.yaml", "ensemble of the run", "expected no ensemble, got 3"
+    )
+    assert main(["train", "--resume", "--out", "run", "--model", "model.py:build", "--augment", "none"]) != 0
+    assert capsys.readouterr().err == containing("run/run.yaml", "augment", "expected no value, got none")
     assert main(["evaluate", "run", "--model", "model.py:build"]) == 1
     assert capsys.readouterr().err == containing("cross-validation", "fold-1")
     assert main(["evaluate", "run/fold-2", "--model", "model.py:build", "--json", "--no-importance"]) == 0

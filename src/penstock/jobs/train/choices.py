@@ -70,8 +70,9 @@ def refuse_other_choices(folder: Path, known: Mapping[str, Any], choices: Mappin
         if _normalize(name, choices.get(name, stored)) != _normalize(name, stored):
             advice = "Resume with the value that the run was started with, or start a new run."
             path = folder / CONFIG_NAME
+            expected = "no value" if stored is None else stored
             raise StateError(
-                f"{name} of the run", path=path, expected=stored, got=choices[name], advice=advice
+                f"{name} of the run", path=path, expected=expected, got=choices[name], advice=advice
             )
 
 

@@ -157,8 +157,9 @@ class FoldRequest:
                 "folds",
                 field="folds",
                 expected="records in every fold" + (", also to validate with" if self.validation else ""),
-                got=str(error.got),
-                advice=f"Use fewer folds than {self.number}. {error.advice}",
+                got="folds without them",
+                advice=f"Use fewer folds than {self.number}. Records of one id, of one group and of equal "
+                "content are in the same fold.",
             ) from error
 
     def _count_classes(self) -> dict[str, dict[Any, int]]:

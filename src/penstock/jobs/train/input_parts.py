@@ -118,7 +118,8 @@ def select_parts(pipeline: Pipeline, wanted: str | Sequence[str]) -> Pipeline:
     for part in wanted:
         if part not in parts:
             expected = f"parts of the inputs: {list_choices(parts)}"
-            raise OptionError("parts", expected=expected, got=repr(part))
+            advice = "Name some of these, or leave the option out to use those that help."
+            raise OptionError("parts", field="parts", expected=expected, got=repr(part), advice=advice)
     names = [name for part, fields in parts.items() if part not in wanted for name in fields]
     return pipeline.without_fields(names, "it was left out")
 

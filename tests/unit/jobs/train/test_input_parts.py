@@ -314,8 +314,11 @@ def test_own_model_and_given_pipeline_use_all_parts(notes, tmp_path, monkeypatch
 def test_unknown_part_is_refused(notes, tmp_path):
     with raises_with(OptionError, "parts 'imge' 'image'", got="['imge']"):
         train(notes["useless"], tmp_path / "run", parts=["imge"])
-    with raises_with(OptionError, "parts", expected="parts of the inputs: 'table' or 'image'", got="'text'"):
+    with raises_with(
+        OptionError, field="parts", expected="parts of the inputs: 'table' or 'image'", got="'text'"
+    ) as caught:
         train(notes["useless"], tmp_path / "run", parts=["text"])
+    assert "leave the option out" in caught.value.advice
 
 
 def test_group_of_several_kinds_is_part_of_the_table(tmp_path):
