@@ -11,17 +11,13 @@ pytest.importorskip("keras")
 
 
 def test_search_chooses_by_validation_and_finds_the_same_again(tmp_path, monkeypatch):
-    folders = [tmp_path / "one", tmp_path / "two"]
-    studies = []
-    for folder in folders:
-        folder.mkdir()
-        studies.append(run_example("search_options", folder, monkeypatch))
-    first, second = studies
+    # The second search is in the same folder, where it replaces the data and the runs of the first.
+    first, second = (run_example("search_options", tmp_path, monkeypatch) for _ in range(2))
     assert [trial.params for trial in first.trials] == [trial.params for trial in second.trials]
     assert [trial.value for trial in first.trials] == [trial.value for trial in second.trials]
     assert all(trial.state == optuna.trial.TrialState.COMPLETE for trial in first.trials)
-    for trial in first.trials:
-        folder = folders[0] / trial.user_attrs["run"]
+    for trial in second.trials:
+        folder = tmp_path / trial.user_attrs["run"]
         run = ps.open_run(folder)
         assert trial.value == pytest.approx(min(row["val_data_loss"] for row in run.history))
         settings = read_run_config(folder / "run.yaml")
