@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,21 @@ class Interrupt(keras.callbacks.Callback):
         self.left[0] -= 1
         if self.left[0] == 0:
             raise InterruptionError
+
+
+@pytest.fixture(scope="module")
+def interrupted(garden, tmp_path_factory):
+    """A run that ended after three steps, with two checkpoints."""
+    folder = tmp_path_factory.mktemp("interrupted") / "run"
+    with pytest.raises(InterruptionError):
+        train(garden, folder, callbacks=[Interrupt(3)])
+    return folder
+
+
+@pytest.fixture
+def cut(interrupted, tmp_path):
+    """A copy of the run that ended after three steps, which a test can change."""
+    return shutil.copytree(interrupted, tmp_path / "run")
 
 
 class Keeper(keras.callbacks.Callback):
@@ -275,14 +291,11 @@ def test_t04_damaged_checkpoint_gives_way_to_the_one_before(garden, whole, tmp_p
     assert_same_run(folder, whole)
 
 
-def test_t04_run_whose_checkpoints_are_all_damaged_is_refused(garden, tmp_path):
-    folder = tmp_path / "run"
-    with pytest.raises(InterruptionError):
-        train(garden, folder, callbacks=[Interrupt(3)])
-    for path in (folder / "checkpoints").iterdir():
+def test_t04_run_whose_checkpoints_are_all_damaged_is_refused(garden, cut):
+    for path in (cut / "checkpoints").iterdir():
         path.write_bytes(path.read_bytes()[:-1])
     with raises_with(StateError, what=containing("checkpoints"), got=containing("2 ", "damaged")):
-        train(garden, folder, callbacks=[Interrupt(0)], resume=True)
+        train(garden, cut, callbacks=[Interrupt(0)], resume=True)
 
 
 def test_t09_pipeline_of_another_data_set_beside_weights_is_refused(garden, whole, tmp_path):
@@ -301,22 +314,16 @@ def test_t09_pipeline_of_another_data_set_beside_weights_is_refused(garden, whol
     ("name", "expected", "got"),
     [("seed", 3, 4), ("epochs", 2, 9), ("batch_size", 16, 8)],
 )
-def test_t09_run_is_not_resumed_with_other_choices(garden, tmp_path, name, expected, got):
-    folder = tmp_path / "run"
-    with pytest.raises(InterruptionError):
-        train(garden, folder, callbacks=[Interrupt(3)])
+def test_t09_run_is_not_resumed_with_other_choices(garden, cut, name, expected, got):
     facts = {"expected": containing(expected), "got": containing(got)}
     with raises_with(StateError, what=containing(name), **facts):
-        train(garden, folder, callbacks=[Interrupt(0)], resume=True, **{name: got})
+        train(garden, cut, callbacks=[Interrupt(0)], resume=True, **{name: got})
 
 
-def test_t09_run_is_not_resumed_on_another_data_set(garden, tmp_path):
-    folder = tmp_path / "run"
-    with pytest.raises(InterruptionError):
-        train(garden, folder, callbacks=[Interrupt(3)])
+def test_t09_run_is_not_resumed_on_another_data_set(garden, cut, tmp_path):
     other = write_garden(tmp_path / "other", height=np.arange(120.0))
     with pytest.raises(StateError, match=r"\b(pipeline|data)\b"):
-        train(other, folder, callbacks=[Interrupt(0)], resume=True)
+        train(other, cut, callbacks=[Interrupt(0)], resume=True)
 
 
 class SmallDisk(keras.callbacks.Callback):
