@@ -104,43 +104,41 @@ class Ending(Listener):
             raise Interruption
 
 
-@pytest.mark.parametrize("moment", [None, ("member-1", 2), ("member-2", 5)])
-def test_interrupted_ensemble_ends_with_the_same_weights(data, whole, tmp_path, monkeypatch, moment):
-    with monkeypatch.context() as patch:
-        if moment is not None:
-            interrupt_after(patch, *moment)
-        watcher = Ending() if moment is None else Listener()
-        with pytest.raises(Interruption):
-            train(data, tmp_path / "run", ensemble=2, watcher=watcher)
-    with pytest.raises(StateError) as caught:
-        ps.open_run(tmp_path / "run")
-    assert caught.value.got == "an unfinished one"
-    train(None, tmp_path / "run", resume=True)
-    assert_same_ensemble(tmp_path / "run", whole.folder)
+def fail(*_):
+    raise Interruption
 
 
-def test_ensemble_that_is_interrupted_before_the_average_is_recorded_ends_the_same(
-    data, whole, tmp_path, monkeypatch
-):
-    def fail(*_):
-        raise Interruption
+def test_ensemble_that_is_interrupted_anywhere_ends_with_the_same_weights(data, whole, tmp_path, monkeypatch):
+    out = tmp_path / "run"
+
+    def interrupt(data, watcher=None, **options):
+        with pytest.raises(Interruption):
+            train(data, out, watcher=watcher or Listener(), **options)
+        with pytest.raises(StateError) as caught:
+            ps.open_run(out)
+        assert caught.value.got == "an unfinished one"
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "score_runs", fail)
-        with pytest.raises(Interruption):
-            train(data, tmp_path / "run", ensemble=2)
+        interrupt_after(patch, "member-1", 2)
+        interrupt(data, ensemble=2)
+    assert not (out / "member-1" / "weights.safetensors").exists()
+    interrupt(None, Ending(), resume=True)
+    assert (out / "member-1" / "weights.safetensors").exists()
+    assert not (out / "member-2").exists()
     with monkeypatch.context() as patch:
-        patch.setattr(module.Checkpoints, "finish", fail)
-        with pytest.raises(Interruption):
-            train(None, tmp_path / "run", resume=True)
-    with pytest.raises(StateError):
-        ps.open_run(tmp_path / "run")
-    train(None, tmp_path / "run", resume=True, ensemble=2)
-    assert_same_ensemble(tmp_path / "run", whole.folder)
+        interrupt_after(patch, "member-2", 5)
+        interrupt(None, resume=True)
+    assert (out / "member-2").exists()
+    for where in [(module, "score_runs"), (module.Checkpoints, "finish")]:
+        with monkeypatch.context() as patch:
+            patch.setattr(*where, fail)
+            interrupt(None, resume=True)
+    train(None, out, resume=True, ensemble=2)
+    assert_same_ensemble(out, whole.folder)
     listener = Listener()
-    train(None, tmp_path / "run", resume=True, watcher=listener)
+    train(None, out, resume=True, watcher=listener)
     assert not listener.epochs
-    assert_same_ensemble(tmp_path / "run", whole.folder)
+    assert_same_ensemble(out, whole.folder)
 
 
 def test_other_numbers_of_members_and_other_options_are_refused(data, whole, tmp_path):
