@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from penstock.foundation.program import Statement, Term
-from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, Blueprint, make_stem
+from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, OPS, Blueprint, make_stem
 from penstock.model.encoder.grid import encode_array, encode_images
 from penstock.model.encoder.ngrams import add_ngrams
 from penstock.model.encoder.sequence import encode_sequence
@@ -76,7 +76,7 @@ def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
     dense = blueprint.finish(
         f"{stem}_dense", _add_output(blueprint, task, blueprint.layer(f"{stem}_dense"), {})(x)
     )
-    dense = add_ngrams(blueprint, stem, task.units, dense)
+    dense = _add_part_outputs(blueprint, task, add_ngrams(blueprint, stem, task.units, dense))
     # The dense layer learns standardized numbers; mean and deviation of the target need only a few digits.
     deviation, mean = (float(f"{each:.6g}") for each in (task.deviation, task.mean))
     rescaled = LAYERS.Rescaling(deviation, mean, **precision, name=blueprint.layer(name))(dense)
@@ -86,12 +86,28 @@ def _add_head(blueprint: Blueprint, task: Task, x: Term) -> Term:
 def _add_probabilities(blueprint: Blueprint, task: Task, name: str, x: Term) -> Term:
     """Describe the layer of the probabilities of a task, of the members of an ensemble or of the model."""
     activation = _ACTIVATIONS[task.kind]
-    if not blueprint.ngrams:
+    if not blueprint.ngrams and not blueprint.parts:
         return _add_output(blueprint, task, blueprint.layer(name), {"activation": activation})(x)
     stem = make_stem(task.name)
     dense = _add_output(blueprint, task, blueprint.layer(f"{stem}_dense"), {})
     x = add_ngrams(blueprint, stem, task.units, blueprint.finish(f"{stem}_dense", dense(x)))
+    x = _add_part_outputs(blueprint, task, x)
     return LAYERS.Activation(activation, dtype="float32", name=blueprint.layer(name))(x)
+
+
+def _add_part_outputs(blueprint: Blueprint, task: Task, members: Term) -> Term:
+    """Describe an output layer for each input that has an encoder; return them after those of the members."""
+    if not blueprint.parts:
+        return members
+    stem = make_stem(task.name)
+    blueprint.remark("Outputs of single inputs, for training alone: their encoders learn from them too.")
+    found = [members]
+    for name, vector in blueprint.parts.items():
+        layer = LAYERS.Dense(
+            task.units, **blueprint.regularize(), dtype="float32", name=blueprint.layer(f"{stem}_of_{name}")
+        )
+        found.append(OPS.expand_dims(layer(vector), 1))
+    return blueprint.finish(f"{stem}_all", OPS.concatenate(found, axis=1))
 
 
 def _add_output(blueprint: Blueprint, task: Task, name: str, activation: dict[str, Any]) -> Term:
@@ -115,6 +131,8 @@ def _add_output(blueprint: Blueprint, task: Task, name: str, activation: dict[st
 
 def _average(blueprint: Blueprint, stem: str, members: Term) -> Term:
     """Describe the mean of the predictions of the members."""
+    if blueprint.parts:
+        members = members[:, : blueprint.options.members]
     return LAYERS.GlobalAveragePooling1D(dtype="float32", name=blueprint.layer(stem))(members)
 
 
@@ -143,6 +161,7 @@ def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
     vectors = encode_numbers(blueprint, numbers) if numbers else []
     if categories:
         vectors += encode_categories(blueprint, categories)
+    parts: dict[str, Term] = {}
     images: dict[object, list[Feature]] = {}
     for feature in features:
         if feature.kind == "image":
@@ -151,10 +170,14 @@ def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
         encode = _ENCODERS.get(feature.kind)
         if encode is not None:
             vectors.append(encode(blueprint, feature))
+            parts[feature.stem] = vectors[-1]
         elif feature.kind == "image":
             shared = images.pop(_identify_encoder(blueprint, feature), None)
             if shared is not None:  # by the first of them
                 vectors.append(encode_images(blueprint, shared))
+                parts[feature.stem] = vectors[-1]
+    if blueprint.options.part_outputs and len(vectors) > 1 and (blueprint.options.members or 1) > 1:
+        blueprint.parts = parts
     return vectors
 
 

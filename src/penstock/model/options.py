@@ -91,6 +91,7 @@ _PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {
 _EARLIER: Final[Mapping[str, Any]] = {
     "numbers": "ramps",
     "members": 1,
+    "part_outputs": False,
     "text": "pool",
     "array": "cnn",
     "share_images": False,
@@ -122,6 +123,9 @@ class ModelOptions:
         members: Number of members of the ensemble that the dense layers after the inputs are: members share
             these layers, and each has its own scale of the layers' inputs and its own output layer. The
             prediction is their mean. 1 for no ensemble.
+        part_outputs: Whether each text, sequence, image and array has an output layer of its own beside those
+            of the members. Only training uses it: an encoder then learns from the target itself, and not only
+            from what the other inputs leave unexplained. Needs an ensemble and a second input.
         text: Encoder of texts. "pool" is the mean of the token embeddings; "ngrams" adds to it a linear
             function of words and pairs of words, directly to the outputs, as in logistic regression; "gru"
             and "conv" use the order of tokens; "transformer" uses attention, and needs more records than the
@@ -165,6 +169,7 @@ class ModelOptions:
     preset: Preset = "base"
     numbers: Numbers = "bins"
     members: int | None = None
+    part_outputs: bool = True
     text: TextStyle = "ngrams"
     sequence: Style = "conv"
     image: str = "resnet"
@@ -190,7 +195,8 @@ class ModelOptions:
         check_choice(_OWNER, "text", self.text, get_args(TextStyle))
         check_choice(_OWNER, "sequence", self.sequence, get_args(Style))
         check_choice(_OWNER, "array", self.array, get_args(Convolution))
-        check_flag(_OWNER, "share_images", self.share_images)
+        for option in ("share_images", "part_outputs"):
+            check_flag(_OWNER, option, getattr(self, option))
         self._check_image()
         if self.units is not None:
             object.__setattr__(self, "units", _check_units(self.units))

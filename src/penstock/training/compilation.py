@@ -17,7 +17,7 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import is_finite, list_choices, show
 from penstock.model.logits import find_logits
 from penstock.model.task import Task
-from penstock.training.members import MeanMetric
+from penstock.training.members import PART_WEIGHT, MeanMetric
 from penstock.training.options import TrainOptions
 
 
@@ -31,8 +31,9 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         task: Task of the target.
         from_logits: Whether outputs are logits.
         class_weights: Weight of the records of each class, by code; None weights all classes alike.
-        has_members: Whether outputs have an axis of members of an ensemble. The value of the loss is that of
-            their mean prediction, and its gradient is that of the mean of their losses.
+        num_members: Number of members of an ensemble, which are an axis of the outputs; 0 without that axis.
+            The value of the loss is that of their mean prediction, and its gradient is that of the mean of
+            their losses, and of the weighted losses of further outputs on that axis.
         is_robust: Whether errors of numbers beyond one standard deviation count linearly, as in Huber's loss.
     """
 
@@ -42,27 +43,30 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         *,
         from_logits: bool = False,
         class_weights: tuple[float, ...] | None = None,
-        has_members: bool = False,
+        num_members: int = 0,
         is_robust: bool = False,
     ) -> None:
         super().__init__(name=f"{task.kind}_loss")
         self.task = task
         self.from_logits = from_logits
         self.class_weights = class_weights
-        self.has_members = has_members
+        self.num_members = num_members
         self.is_robust = is_robust
 
     def call(self, y_true: Any, y_pred: Any) -> Any:
         """Return the loss of each record."""
-        if not self.has_members:
+        if not self.num_members:
             return self._lose(y_true, y_pred)
-        num_members = y_pred.shape[1]
+        num_outputs = y_pred.shape[1]
         expected = ops.reshape(y_true, (-1, 1, self._num_values))
         each = self._lose(
-            ops.repeat(expected, num_members, axis=1), ops.reshape(y_pred, (-1, self.task.units))
+            ops.repeat(expected, num_outputs, axis=1), ops.reshape(y_pred, (-1, self.task.units))
         )
-        loss = ops.mean(ops.reshape(each, (-1, num_members)), axis=-1)
-        together = self._lose(y_true, ops.mean(y_pred, axis=1))
+        each = ops.reshape(each, (-1, num_outputs))
+        loss = ops.mean(each[:, : self.num_members], axis=-1)
+        if num_outputs > self.num_members:
+            loss += PART_WEIGHT * ops.sum(each[:, self.num_members :], axis=-1)
+        together = self._lose(y_true, ops.mean(y_pred[:, : self.num_members], axis=1))
         return loss + ops.stop_gradient(together - loss)
 
     @property
@@ -233,8 +237,7 @@ def compile_model(
     tasks: Mapping[str, Task],
     plan: CompilePlan,
     logits: Mapping[str, bool] | None = None,
-    *,
-    has_members: bool = False,
+    members: Mapping[str, int] | None = None,
 ) -> None:
     """Compile a model with an optimizer, one loss per target, and the metrics of each task.
 
@@ -246,7 +249,8 @@ def compile_model(
         tasks: Task of each target.
         plan: Options for compiling.
         logits: Whether the model returns logits, by target; found out from the model if not given.
-        has_members: Whether outputs have an axis of members of an ensemble; see `members.py`.
+        members: Number of members of an ensemble by target, if outputs have an axis of members; see
+            `members.py`.
 
     Raises:
         OptionError: The plan has weights for an unknown target, or not one weight per class.
@@ -257,17 +261,17 @@ def compile_model(
     metrics: dict[str, Any] = {}
     for name, task in tasks.items():
         is_logits = bool(found.get(name, False))
-        weights = plan.class_weights.get(name)
+        weights, num_members = plan.class_weights.get(name), (members or {}).get(name, 0)
         losses[name] = TaskLoss(
             task,
             from_logits=is_logits,
             class_weights=weights,
-            has_members=has_members,
+            num_members=num_members,
             is_robust=name in plan.robust,
         )
         metrics[name] = make_metrics(task, from_logits=is_logits)
-        if has_members:
-            metrics[name] = [MeanMetric(each) for each in metrics[name]]
+        if num_members:
+            metrics[name] = [MeanMetric(each, num_members) for each in metrics[name]]
     shares = {name: float(plan.loss_weights.get(name, 1.0)) for name in tasks}
     is_single = len(tasks) == 1
     only = next(iter(tasks))

@@ -3,12 +3,15 @@
 In: a model whose outputs are means of layers named `…_members`. Out: a model of the same layers that returns
 what the members predict, and metrics of their mean. A loss of the mean alone would let members make up for
 each other's errors, which they do on records they were trained on and not on others.
+
+A layer `…_members` may end with outputs that are not part of the mean: those of single inputs. Their losses
+are added, so that an encoder of images learns although a table already explains most of the target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import keras
 from keras import ops
@@ -18,37 +21,60 @@ from penstock.model.task import Task
 
 _SUFFIX: Final = "_members"
 _MEAN: Final = "GlobalAveragePooling1D"
+_SLICE: Final = "GetItem"
+
+PART_WEIGHT: Final = 0.3
+"""Weight of the loss of each output of a single input, beside the mean loss of the members."""
 
 
-def find_members(model: keras.Model, tasks: Mapping[str, Task]) -> keras.Model | None:
-    """Return a model that shares the layers of `model` and returns the predictions of the members.
+class Members(NamedTuple):
+    """The members of a model.
+
+    Attributes:
+        model: Model that returns their predictions, of shape (records, members, units). On the axis of
+            members, predictions from single inputs may follow.
+        counts: Number of members, by target.
+    """
+
+    model: keras.Model
+    counts: Mapping[str, int]
+
+
+def find_members(model: keras.Model, tasks: Mapping[str, Task]) -> Members | None:
+    """Return the members of a model; they share its layers.
 
     Args:
         model: The model.
         tasks: Task of each target.
 
     Returns:
-        A model with outputs of shape (records, members, units), or None if an output is not the mean of a
-        layer named `…_members`.
+        The members, or None if an output is not the mean of a layer named `…_members`.
     """
     if not is_graph(model):
         return None
-    tensors = {name: _find(each) for name, each in name_outputs(model, tasks, find_outputs(model)).items()}
-    if any(each is None for each in tensors.values()):
-        return None
+    tensors, counts = {}, {}
+    for name, output in name_outputs(model, tasks, find_outputs(model)).items():
+        found = _find(output)
+        if found is None:
+            return None
+        tensors[name], counts[name] = found
     outputs = tensors if len(tensors) > 1 else next(iter(tensors.values()))
-    return keras.Model(model.input, outputs, name=model.name)
+    return Members(keras.Model(model.input, outputs, name=model.name), counts)
 
 
-def _find(tensor: Any) -> Any:
-    """Return the predictions of the members whose mean a symbolic output is, or None."""
+def _find(tensor: Any) -> tuple[Any, int] | None:
+    """Return the predictions of the members whose mean a symbolic output is, and their number, or None."""
     operation: Any
     operation, node, _ = getattr(tensor, "_keras_history", (None, 0, 0))
     if type(operation).__name__ != _MEAN:
         return None
     (members,) = operation._inbound_nodes[node].input_tensors
-    made_by = members._keras_history[0]
-    return members if made_by.name.endswith(_SUFFIX) else None
+    count = members.shape[1]
+    made_by, node, _ = members._keras_history
+    if type(made_by).__name__ == _SLICE:  # outputs of single inputs follow the members
+        (members,) = made_by._inbound_nodes[node].input_tensors
+        made_by = members._keras_history[0]
+    return (members, count) if made_by.name.endswith(_SUFFIX) else None
 
 
 class MeanMetric(keras.metrics.Metric):  # type: ignore[misc]
@@ -56,15 +82,17 @@ class MeanMetric(keras.metrics.Metric):  # type: ignore[misc]
 
     Args:
         metric: The metric.
+        num_members: Number of members.
     """
 
-    def __init__(self, metric: keras.metrics.Metric) -> None:
+    def __init__(self, metric: keras.metrics.Metric, num_members: int) -> None:
         super().__init__(name=metric.name, dtype=metric.dtype)
         self.metric = metric
+        self.num_members = num_members
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add the records of a batch."""
-        self.metric.update_state(y_true, ops.mean(y_pred, axis=1), sample_weight)
+        self.metric.update_state(y_true, ops.mean(y_pred[:, : self.num_members], axis=1), sample_weight)
 
     def result(self) -> Any:
         """Return the value of the metric."""

@@ -46,7 +46,7 @@ from penstock.training.loaders import (
     find_validation,
     list_training_splits,
 )
-from penstock.training.members import find_members
+from penstock.training.members import Members, find_members
 from penstock.training.options import TrainOptions
 from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, Watcher
@@ -168,7 +168,7 @@ class Training:
             self.watcher.note(note)
         members = None if is_compiled_by_owner(model) else find_members(model, tasks)
         weights = self._compile((model, members), tasks, loaders.train, logits, counts)
-        fitted = model if members is None else members
+        fitted = model if members is None else members.model
         build_state(fitted, loaders.train)
         if loaders.validation is not None and not self.callbacks:
             check_monitor(fitted, self.options.monitor)
@@ -371,7 +371,7 @@ class Training:
 
     def _compile(
         self,
-        models: tuple[Any, Any],
+        models: tuple[Any, Members | None],
         tasks: Mapping[str, Task],
         loader: Loader,
         logits: Mapping[str, bool],
@@ -399,10 +399,11 @@ class Training:
             options = replace(options, learning_rate=options.learning_rate * TUNING_RATE)
         robust = tuple(name for name, loss in self.losses.items() if loss == "huber")
         plan = replace(plan_compilation(options, total), class_weights=weights, robust=robust)
-        for each in models:
-            if each is not None:
-                compile_model(each, tasks, plan, logits, has_members=each is members)
-                setattr(each.optimizer, _COMPILED_BY_RUN, True)
+        compile_model(model, tasks, plan, logits)
+        setattr(model.optimizer, _COMPILED_BY_RUN, True)
+        if members is not None:
+            compile_model(members.model, tasks, plan, logits, members.counts)
+            setattr(members.model.optimizer, _COMPILED_BY_RUN, True)
         return weights
 
     def identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def test_l2_and_dropout_are_as_asked():
     model, _ = build({"age": AGE, "note": NOTE, "y": YES}, ModelOptions(text="gru", l2=0.5, dropout=0.25))
     kernels = [each for each in model.layers if hasattr(each, "kernel_regularizer") or hasattr(each, "cell")]
     kernels = [each for each in kernels if each.name != "combined_members"]  # scales, which have no penalty
-    assert len(kernels) == 6
+    assert len(kernels) == 7  # the output of the note alone is one
     assert all(float(each.kernel_regularizer.l2) == 0.5 for each in kernels)
     assert [each.rate for each in model.layers if isinstance(each, keras.layers.Dropout)] == [0.25, 0.25]
     plain, _ = build({"age": AGE, "y": YES}, ModelOptions(dropout=0))

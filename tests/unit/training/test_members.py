@@ -8,12 +8,12 @@ import pytest
 from penstock.model.task import Task, find_tasks
 
 keras = pytest.importorskip("keras")
-from built_models import AGE, BREED, YES, build_both, make_pipeline  # noqa: E402
+from built_models import AGE, BREED, NOTE, YES, build_both, make_pipeline  # noqa: E402
 from fit_sources import numbers  # noqa: E402
 from penstock.fields import Category, Number  # noqa: E402
 from penstock.model.options import ModelOptions  # noqa: E402
 from penstock.training.compilation import CompilePlan, TaskLoss, compile_model  # noqa: E402
-from penstock.training.members import MeanMetric, find_members  # noqa: E402
+from penstock.training.members import PART_WEIGHT, MeanMetric, find_members  # noqa: E402
 from penstock.transform import Encode, Keep  # noqa: E402
 
 PRICE = (Number(role="target"), Keep("float32"), numbers([10, 20, 30, 40, 50, 90]))
@@ -40,7 +40,7 @@ def test_outputs_are_the_means_of_the_members(name):
     pipeline, inputs = make_pipeline({"age": AGE, "breed": BREED, **targets})
     built, written = build_both(pipeline, ModelOptions(members=3))
     for model in (built, written):  # also found in the code that a user edits
-        members = find_members(model, find_tasks(pipeline))
+        members, counts = find_members(model, find_tasks(pipeline))
         means, each = model(inputs), members(inputs)
         if name != "several":
             means, each = {"y": means}, {"y": each}
@@ -48,13 +48,52 @@ def test_outputs_are_the_means_of_the_members(name):
         for target, values in each.items():
             assert values.shape[1] == 3
             np.testing.assert_allclose(means[target], np.mean(values, axis=1), rtol=1e-5)
+        assert counts == dict.fromkeys(targets, 3)
         assert [id(each) for each in members.variables] == [id(each) for each in model.variables]
+
+
+@pytest.mark.parametrize("name", [*TARGETS, "several"])
+def test_outputs_of_single_inputs_are_trained_and_not_predicted(name):
+    targets = TARGETS.get(name, SEVERAL)
+    pipeline, inputs = make_pipeline({"age": AGE, "note": NOTE, **targets})
+    built, written = build_both(pipeline, ModelOptions(members=3))
+    for model in (built, written):
+        members, counts = find_members(model, find_tasks(pipeline))
+        means, each = model(inputs), members(inputs)
+        if name != "several":
+            means, each = {"y": means}, {"y": each}
+        assert counts == dict.fromkeys(targets, 3)
+        for target, values in each.items():
+            assert values.shape[1] == 4
+            np.testing.assert_allclose(means[target], np.mean(values[:, :3], axis=1), rtol=1e-5)
+        # The output of the note does not depend on the age.
+        older = {**inputs, "age": inputs["age"] + 1}
+        moved = members(older) if name == "several" else {"y": members(older)}
+        for target, values in each.items():
+            np.testing.assert_allclose(values[:, 3], moved[target][:, 3], rtol=1e-5)
+            assert not np.allclose(values[:, :3], moved[target][:, :3])
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options"),
+    [
+        ({"note": NOTE}, ModelOptions(members=3)),  # a single input: the members are its outputs
+        ({"age": AGE, "breed": BREED}, ModelOptions(members=3)),  # a table has no encoder of its own
+        ({"age": AGE, "note": NOTE}, ModelOptions(members=3, part_outputs=False)),
+        ({"age": AGE, "note": NOTE}, ModelOptions.from_run({"members": 3})),  # a run of an earlier version
+    ],
+)
+def test_models_without_outputs_of_single_inputs(inputs, options):
+    pipeline, batch = make_pipeline({**inputs, "y": YES})
+    built, _ = build_both(pipeline, options)
+    members, counts = find_members(built, find_tasks(pipeline))
+    assert members(batch).shape[1] == counts["y"] == 3
 
 
 def test_members_differ():
     pipeline, inputs = make_pipeline({"age": AGE, "y": YES})
     built, _ = build_both(pipeline, ModelOptions(members=3))
-    values = np.array(find_members(built, find_tasks(pipeline))(inputs))
+    values = np.array(find_members(built, find_tasks(pipeline)).model(inputs))
     assert (np.ptp(values, axis=1) > 1e-4).all()
 
 
@@ -74,7 +113,7 @@ def test_loss_is_that_of_the_mean_and_its_gradient_is_the_mean_of_those_of_the_m
         pytest.skip("gradients are computed with TensorFlow")
     task, truth = TASKS[name]
     predicted = draw_predictions(task)
-    together = TaskLoss(task, class_weights=weights, has_members=True)
+    together = TaskLoss(task, class_weights=weights, num_members=4)
     alone = TaskLoss(task, class_weights=weights)
     variable = tf.Variable(predicted)
     with tf.GradientTape(persistent=True) as tape:
@@ -87,9 +126,28 @@ def test_loss_is_that_of_the_mean_and_its_gradient_is_the_mean_of_those_of_the_m
     )
 
 
+@pytest.mark.parametrize("name", list(TASKS))
+def test_losses_of_single_inputs_are_in_the_gradient_alone(name):
+    tf = pytest.importorskip("tensorflow")
+    if keras.backend.backend() != "tensorflow":
+        pytest.skip("gradients are computed with TensorFlow")
+    task, truth = TASKS[name]
+    predicted = draw_predictions(task, 5)
+    together, alone = TaskLoss(task, num_members=3), TaskLoss(task)
+    variable = tf.Variable(predicted)
+    with tf.GradientTape(persistent=True) as tape:
+        loss = together(truth, variable)
+        each = [alone(truth, variable[:, number]) for number in range(5)]
+        expected = tf.add_n(each[:3]) / 3 + PART_WEIGHT * tf.add_n(each[3:])
+    assert float(loss) == pytest.approx(float(alone(truth, predicted[:, :3].mean(axis=1))), rel=1e-5)
+    np.testing.assert_allclose(
+        tape.gradient(loss, variable), tape.gradient(expected, variable), rtol=1e-4, atol=1e-6
+    )
+
+
 def test_metrics_are_those_of_the_mean():
-    metric = MeanMetric(keras.metrics.MeanAbsoluteError(name="mae"))
-    truth, predicted = np.array([[1.0], [2.0]]), np.array([[[0.0], [4.0]], [[2.0], [3.0]]])
+    metric = MeanMetric(keras.metrics.MeanAbsoluteError(name="mae"), 2)
+    truth, predicted = np.array([[1.0], [2.0]]), np.array([[[0.0], [4.0], [9.0]], [[2.0], [3.0], [9.0]]])
     metric.update_state(truth, predicted, np.array([1.0, 3.0]))
     assert metric.name == "mae"
     assert float(metric.result()) == pytest.approx((1 * 1 + 3 * 0.5) / 4)
@@ -102,8 +160,8 @@ def test_fit_of_the_members_changes_the_predictions_of_the_model():
     pipeline, inputs = make_pipeline({"age": AGE, "y": YES})
     built, _ = build_both(pipeline, ModelOptions(members=3, dropout=0))
     tasks = find_tasks(pipeline)
-    members = find_members(built, tasks)
-    compile_model(members, tasks, CompilePlan(learning_rate=0.01), {"y": False}, has_members=True)
+    members, counts = find_members(built, tasks)
+    compile_model(members, tasks, CompilePlan(learning_rate=0.01), {"y": False}, counts)
     truth = np.array([0, 1, 0, 1, 1, 0], np.int32)
     before = np.array(built(inputs))
     logs = members.fit(inputs, truth, epochs=5, verbose=0).history
