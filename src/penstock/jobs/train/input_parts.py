@@ -45,6 +45,7 @@ LEAST_SHARE: Final = 0.01
 """Share of that loss by which a part must lower it: a text of random words once lowered it by 0.6 %, as other
 inputs begin with other random weights."""
 
+_COSTLY: Final = ("image", "tensor")
 _TRIAL_SHARE: Final = 0.6  # of the epochs
 _LEAST_EPOCHS: Final = 4
 _LEAST_STEPS: Final = 300  # of a trial, up to all epochs: with fewer nothing is learned
@@ -127,8 +128,8 @@ def select_parts(pipeline: Pipeline, wanted: str | Sequence[str]) -> Pipeline:
 def choose_parts(training: Training) -> tuple[Training, PartChoice | None]:
     """Return the training with the parts that trials prefer, and the choice; None if there is none to make.
 
-    Each part is tried alone. The others are added to the best one, in the order of their losses, and each is
-    kept if the loss of the validation records is lower with it.
+    Each part is tried alone. Then parts are added to the best one, in the order of their losses, and each is
+    kept if the loss of the validation records is lower with it. Images come last: few trials have them then.
     """
     parts = find_parts(training.pipeline)
     if len(parts) < 2 or training.options.parts != AUTO_PARTS:
@@ -162,13 +163,21 @@ def add_parts(parts: Sequence[str], find_losses: FindLosses, *, is_sample: bool 
     alone = {part: losses for part in parts if (losses := find_losses((part,))) is not None}
     if not alone:
         return list(parts)
-    order = sorted(alone, key=lambda part: float(alone[part].mean()))
+    order = sorted(parts, key=lambda part: (part not in alone, part in _COSTLY, _find_mean(alone.get(part))))
     used, losses = [order[0]], alone[order[0]]
-    for part in [*order[1:], *(part for part in parts if part not in alone)]:
+    for part in order[1:]:
         together = find_losses(tuple(each for each in parts if each in (*used, part)))
+        before = used
+        if _find_mean(alone.get(part)) < losses.mean():  # images alone may be better than all before them
+            used, losses = [part], alone[part]
         if together is not None and is_lower(losses, together, is_sample=is_sample):
-            used, losses = [*used, part], together
+            used, losses = [*before, part], together
     return used
+
+
+def _find_mean(losses: NDArray[np.float64] | None) -> float:
+    """Return the mean loss; infinity for a trial that failed."""
+    return math.inf if losses is None else float(losses.mean())
 
 
 def is_lower(before: NDArray[np.float64], after: NDArray[np.float64], *, is_sample: bool = False) -> bool:

@@ -89,18 +89,31 @@ def test_gain_of_a_small_share_of_the_loss_is_not_enough():
     assert is_lower(base, base * 0.995, is_sample=True)
 
 
-def test_best_part_is_first_and_others_follow_by_their_losses():
+def test_parts_are_added_in_the_order_of_their_losses_and_images_last():
+    base = make_losses(1.0)
+    found = {
+        "table": base + 1,
+        "text": base + 0.5,
+        "image": base,
+        "table + text": base + 0.6,
+        "text + image": base - 0.1,
+    }
+    used, tried = choose(found)
+    assert used == ["text", "image"]
+    assert tried == ["table", "text", "image", "table + text", "text + image"]
+
+
+@pytest.mark.parametrize(("together", "used"), [(0.1, ["image"]), (-0.1, ["table", "text", "image"])])
+def test_images_that_are_better_alone_replace_the_parts_before_them(together, used):
     base = make_losses(1.0)
     found = {
         "table": base + 0.5,
-        "text": base + 1,
+        "text": base + 0.6,
         "image": base,
-        "table + image": base - 0.1,
-        "table + text + image": base,
+        "table + text": base + 0.3,
+        "table + text + image": base + together,
     }
-    used, tried = choose(found)
-    assert used == ["image", "table"]
-    assert tried == ["table", "text", "image", "table + image", "table + text + image"]
+    assert choose(found)[0] == used
 
 
 def test_failed_trial_is_no_reason_to_keep_or_to_stop():
