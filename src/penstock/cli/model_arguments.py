@@ -52,9 +52,15 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         int,
         "N",
         "maximum number of epochs",
-        "20 to 60, for about 2,000 steps; 15 without validation; with images 10 to 40, for 90,000 of them",
+        "20 to 60, for about 2,000 steps; 15 without validation; with images 10 to 80, for 90,000 of them",
     )
-    add("--batch-size", int, "N", "records per step", "chosen for at least 50 steps per epoch")
+    add(
+        "--batch-size",
+        int,
+        "N",
+        "records per step",
+        "16 to 256, for 50 steps per epoch; with images 32 at least",
+    )
     add("--learning-rate", float, "X", "maximum learning rate", usual.learning_rate)
     group.add_argument(
         "--schedule",

@@ -27,6 +27,7 @@ PARTS: Final = ("table", "text", "image", "sequence", "tensor")
 """Parts of the inputs. Numbers and categories together are the table."""
 
 _SMALLEST_BATCH: Final = 16
+_SMALLEST_IMAGE_BATCH: Final = 32  # whose mean and deviation batch normalization uses
 _LARGEST_BATCH: Final = 256
 _LOWER_IS_BETTER: Final = {  # words in names of metrics
     *("loss", "mae", "mse", "mape", "msle", "rmse", "error", "crossentropy", "entropy", "hinge"),
@@ -43,7 +44,8 @@ _MOST_EPOCHS: Final = 60
 # cores. With a falling rate, accuracy on photos rose up to 30 epochs; without validation too.
 _TOTAL_IMAGES: Final = 90_000
 _FEWEST_IMAGE_EPOCHS: Final = 10
-_MOST_IMAGE_EPOCHS: Final = 40
+_MOST_IMAGE_EPOCHS: Final = 80
+_MOST_BLIND_IMAGE_EPOCHS: Final = 40
 # Without validation nothing ends a run before it overfits. With it, the best epoch of noisy tables was the
 # 2nd to the 18th.
 _BLIND_EPOCHS: Final = 15
@@ -55,8 +57,8 @@ class TrainOptions:
 
     Attributes:
         epochs: Maximum number of epochs; early stopping ends most runs before. By default from 20 to 60: as
-            many as make about 2,000 steps; 15 without validation. For data with images from 10 to 40: as many
-            as read about 90,000 images. A run that fine-tunes pretrained weights has half as many before.
+            many as make about 2,000 steps; 15 without validation. For data with images from 10 to 80 (40
+            without validation): as many as read about 90,000 images. A run that fine-tunes pretrained weights has half as many before.
         batch_size: Number of records per step. By default a power of two from 16 to 256, chosen so that an
             epoch has at least 50 steps.
         learning_rate: Highest learning rate; the rate rises to it in the first steps.
@@ -179,12 +181,13 @@ class TrainOptions:
         if self.image_size is not None:
             object.__setattr__(self, "image_size", _check_image_size(self.image_size))
 
-    def choose_batch_size(self, num_records: int) -> int:
-        """Return the number of records per step, for a split of `num_records`."""
+    def choose_batch_size(self, num_records: int, *, has_images: bool = False) -> int:
+        """Return the number of records per step, for a split of `num_records`, with images or without."""
         if self.batch_size is not None:
             return self.batch_size
         wanted = max(1, num_records // _STEPS_WANTED)
-        return min(_LARGEST_BATCH, max(_SMALLEST_BATCH, 1 << (wanted.bit_length() - 1)))
+        least = _SMALLEST_IMAGE_BATCH if has_images else _SMALLEST_BATCH
+        return min(_LARGEST_BATCH, max(least, 1 << (wanted.bit_length() - 1)))
 
     def resolved(
         self, steps_per_epoch: int, *, is_validated: bool = True, images_per_epoch: int = 0
@@ -272,7 +275,8 @@ class TrainOptions:
 def _choose_epochs(steps_per_epoch: int, images_per_epoch: int, *, is_validated: bool) -> int:
     if images_per_epoch:
         wanted = round(_TOTAL_IMAGES / images_per_epoch)
-        return min(_MOST_IMAGE_EPOCHS, max(_FEWEST_IMAGE_EPOCHS, wanted))
+        most = _MOST_IMAGE_EPOCHS if is_validated else _MOST_BLIND_IMAGE_EPOCHS
+        return min(most, max(_FEWEST_IMAGE_EPOCHS, wanted))
     wanted = round(_TOTAL_STEPS / max(1, steps_per_epoch))
     return min(_MOST_EPOCHS, max(_FEWEST_EPOCHS, wanted)) if is_validated else _BLIND_EPOCHS
 

@@ -281,7 +281,7 @@ class Training:
         num_train = round(labelled.num_records * (end - share))
         num_held = labelled.num_records * share
         num_validation = round(num_held * self._find_sample(num_held))
-        size = options.choose_batch_size(num_train)
+        size = options.choose_batch_size(num_train, has_images=count_images(self.pipeline) > 0)
         choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
         rows: LoadChoices = {"filter": labelled.filter, "part": (share, end) if share or end < 1 else None}
         train_choices: LoadChoices = {

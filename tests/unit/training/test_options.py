@@ -50,11 +50,11 @@ def test_defaults_that_depend_on_images_are_filled_in():
     assert images.resolved(1) == images
 
 
-@pytest.mark.parametrize(("images", "epochs"), [(1, 40), (724, 40), (2720, 33), (100_000, 10)])
+@pytest.mark.parametrize(("images", "epochs"), [(1, 80), (724, 80), (1500, 60), (2720, 33), (100_000, 10)])
 def test_number_of_epochs_follows_the_number_of_images(images, epochs):
-    for is_validated in (True, False):
+    for is_validated, most in ((True, 80), (False, 40)):
         options = TrainOptions().resolved(50, is_validated=is_validated, images_per_epoch=images)
-        assert options.num_epochs == epochs
+        assert options.num_epochs == min(epochs, most)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,8 @@ def test_number_of_epochs_follows_the_number_of_images(images, epochs):
 )
 def test_batch_size_is_a_power_of_two_with_fifty_steps_an_epoch(num_records, size):
     assert TrainOptions().choose_batch_size(num_records) == size
-    assert TrainOptions(batch_size=7).choose_batch_size(num_records) == 7
+    assert TrainOptions().choose_batch_size(num_records, has_images=True) == max(32, size)
+    assert TrainOptions(batch_size=7).choose_batch_size(num_records, has_images=True) == 7
 
 
 @pytest.mark.parametrize(
