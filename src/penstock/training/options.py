@@ -58,7 +58,8 @@ class TrainOptions:
     Attributes:
         epochs: Maximum number of epochs; early stopping ends most runs before. By default from 20 to 60: as
             many as make about 2,000 steps; 15 without validation. For data with images from 10 to 80 (40
-            without validation): as many as read about 90,000 images. A run that fine-tunes pretrained weights has half as many before.
+            without validation): as many as read about 90,000 images. A run that fine-tunes pretrained weights
+            has half as many before.
         batch_size: Number of records per step. By default a power of two from 16 to 256, chosen so that an
             epoch has at least 50 steps.
         learning_rate: Highest learning rate; the rate rises to it in the first steps.

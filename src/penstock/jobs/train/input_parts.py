@@ -35,7 +35,7 @@ MOST_IMAGES: Final = 4_000
 MOST_SIDE: Final = 64
 """Larger images are reduced to this height and width in trials: whether images carry anything shows then."""
 
-MOST_PIXELS: Final = 100_000_000
+MOST_PIXELS: Final = 200_000_000
 """Maximum number of pixels that a trial passes through the model while it trains; limits the epochs."""
 
 LEAST_ERRORS: Final = 0.5
@@ -46,7 +46,7 @@ LEAST_SHARE: Final = 0.01
 inputs begin with other random weights."""
 
 _COSTLY: Final = ("image", "tensor")
-_TRIAL_SHARE: Final = 0.6  # of the epochs
+_TRIAL_SHARE: Final = 0.6  # of the epochs; images need all, as their network learns little at first
 _LEAST_EPOCHS: Final = 4
 _LEAST_STEPS: Final = 300  # of a trial, up to all epochs: with fewer nothing is learned
 _DIGITS: Final = 5
@@ -128,8 +128,9 @@ def select_parts(pipeline: Pipeline, wanted: str | Sequence[str]) -> Pipeline:
 def choose_parts(training: Training) -> tuple[Training, PartChoice | None]:
     """Return the training with the parts that trials prefer, and the choice; None if there is none to make.
 
-    Each part is tried alone. Then parts are added to the best one, in the order of their losses, and each is
-    kept if the loss of the validation records is lower with it. Images come last: few trials have them then.
+    Each part is tried alone. Then the others are added to the best one, in the order of their losses, and
+    each is kept if the loss of the validation records is lower with it. Images are not tried alone, and come
+    last: one trial has them.
     """
     parts = find_parts(training.pipeline)
     if len(parts) < 2 or training.options.parts != AUTO_PARTS:
@@ -160,24 +161,17 @@ def add_parts(parts: Sequence[str], find_losses: FindLosses, *, is_sample: bool 
         is_sample: Whether trials are trained on a sample of the records. A part contributes more when there
             are more records to learn it from, so that a small share of the loss is enough then.
     """
-    alone = {part: losses for part in parts if (losses := find_losses((part,))) is not None}
+    cheap = [part for part in parts if part not in _COSTLY] or list(parts)
+    alone = {part: losses for part in cheap if (losses := find_losses((part,))) is not None}
     if not alone:
         return list(parts)
-    order = sorted(parts, key=lambda part: (part not in alone, part in _COSTLY, _find_mean(alone.get(part))))
+    order = sorted(alone, key=lambda part: float(alone[part].mean()))
     used, losses = [order[0]], alone[order[0]]
-    for part in order[1:]:
+    for part in [*order[1:], *(part for part in parts if part not in alone)]:
         together = find_losses(tuple(each for each in parts if each in (*used, part)))
-        before = used
-        if _find_mean(alone.get(part)) < losses.mean():  # images alone may be better than all before them
-            used, losses = [part], alone[part]
         if together is not None and is_lower(losses, together, is_sample=is_sample):
-            used, losses = [*before, part], together
+            used, losses = [*used, part], together
     return used
-
-
-def _find_mean(losses: NDArray[np.float64] | None) -> float:
-    """Return the mean loss; infinity for a trial that failed."""
-    return math.inf if losses is None else float(losses.mean())
 
 
 def is_lower(before: NDArray[np.float64], after: NDArray[np.float64], *, is_sample: bool = False) -> bool:
@@ -197,7 +191,7 @@ def is_lower(before: NDArray[np.float64], after: NDArray[np.float64], *, is_samp
 
 
 class _Trials:
-    """Short trainings with some parts of the inputs, all with the same records and epochs.
+    """Short trainings with some parts of the inputs, all with the same records.
 
     Args:
         training: The training with all parts.
@@ -212,26 +206,32 @@ class _Trials:
         self.num_validation = loaders.num_validation
         num_records = loaders.num_train
         pipeline = _reduce_images(training)
-        grids = [math.prod(shape[:2]) for shape in _list_grids(pipeline)]
-        most = min(MOST_RECORDS, MOST_IMAGES // len(grids)) if grids else MOST_RECORDS
+        num_grids = len(_list_grids(pipeline))
+        most = min(MOST_RECORDS, MOST_IMAGES // num_grids) if num_grids else MOST_RECORDS
         sample = min(1.0, max(most, 1) / max(1, num_records))
         self.is_sample = sample < 1
         # Trials pass over the same records many times; their number and the size of images are limited.
         options = replace(training.options, cache="memory")
         self._training = replace(training, pipeline=pipeline, options=options, sample=sample)
-        num_records = round(num_records * sample)
-        steps = math.ceil(num_records / training.options.choose_batch_size(num_records))
-        whole = training.options.resolved(max(1, steps), is_validated=True).num_epochs
-        epochs = min(whole, max(math.ceil(_TRIAL_SHARE * whole), math.ceil(_LEAST_STEPS / max(1, steps))))
+        self._num_records = round(num_records * sample)
+
+    def _choose_epochs(self, pipeline: Pipeline) -> int:
+        """Return the number of epochs of a trial with the inputs of a pipeline."""
+        options, num_records = self._training.options, self._num_records
+        grids = [math.prod(shape[:2]) for shape in _list_grids(pipeline)]
+        batch_size = options.choose_batch_size(num_records, has_images=bool(grids))
+        steps = max(1, math.ceil(num_records / batch_size))
+        num_images = len(grids) * num_records
+        whole = options.resolved(steps, is_validated=True, images_per_epoch=num_images).num_epochs
         if pixels := sum(grids) * num_records:
-            epochs = min(epochs, max(_LEAST_EPOCHS, int(MOST_PIXELS / pixels)))
-        self._epochs = epochs
+            return min(whole, max(_LEAST_EPOCHS, int(MOST_PIXELS / pixels)))
+        return min(whole, max(math.ceil(_TRIAL_SHARE * whole), math.ceil(_LEAST_STEPS / steps)))
 
     def find_losses(self, chosen: Sequence[str]) -> NDArray[np.float64] | None:
         """Return the loss of each validation record after a training with some parts; None if it failed."""
         dropped = [name for part, names in self._parts.items() if part not in chosen for name in names]
         training = replace(self._training, pipeline=self._training.pipeline.without_fields(dropped))
-        trial = run_trial(training, self._epochs)
+        trial = run_trial(training, self._choose_epochs(training.pipeline))
         if trial is None:
             return None
         losses = trial.find_losses(training)

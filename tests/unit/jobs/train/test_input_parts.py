@@ -92,28 +92,22 @@ def test_gain_of_a_small_share_of_the_loss_is_not_enough():
 def test_parts_are_added_in_the_order_of_their_losses_and_images_last():
     base = make_losses(1.0)
     found = {
+        "image": base,
         "table": base + 1,
         "text": base + 0.5,
-        "image": base,
         "table + text": base + 0.6,
-        "text + image": base - 0.1,
+        "image + text": base - 0.1,
     }
     used, tried = choose(found)
     assert used == ["text", "image"]
-    assert tried == ["table", "text", "image", "table + text", "text + image"]
+    assert tried == ["table", "text", "table + text", "image + text"]
 
 
-@pytest.mark.parametrize(("together", "used"), [(0.1, ["image"]), (-0.1, ["table", "text", "image"])])
-def test_images_that_are_better_alone_replace_the_parts_before_them(together, used):
+def test_images_are_tried_alone_where_there_is_nothing_else():
     base = make_losses(1.0)
-    found = {
-        "table": base + 0.5,
-        "text": base + 0.6,
-        "image": base,
-        "table + text": base + 0.3,
-        "table + text + image": base + together,
-    }
-    assert choose(found)[0] == used
+    used, tried = choose({"image": base, "tensor": base + 1, "image + tensor": base - 0.1})
+    assert used == ["image", "tensor"]
+    assert tried == ["image", "tensor", "image + tensor"]
 
 
 def test_failed_trial_is_no_reason_to_keep_or_to_stop():
@@ -202,8 +196,7 @@ def test_useless_photos_are_left_out_and_named(notes, tmp_path):
     run = train(notes["useless"], tmp_path / "run", watcher=listener)
     found = read_parts(run)
     assert (found["used"], found["left_out"]) == (["table"], {"image": ["photo"]})
-    assert list(found["trials"]) == ["table", "image", "table + image"]
-    assert found["trials"]["table"]["loss"] < found["trials"]["image"]["loss"]
+    assert list(found["trials"]) == ["table", "table + image"]
     assert found["trials"]["table"]["scores"]["y"] > 0.5
     assert set(run.pipeline.inputs) == {"x", "kind"}
     assert mentions(listener.notes, "image (photo) --parts all")
@@ -285,6 +278,19 @@ def test_without_validation_all_parts_are_used(tmp_path, monkeypatch):
     assert {"x", "note"} <= set(run.pipeline.inputs)
 
 
+class FixedTrial:
+    """What `run_trial` returns, with the same loss for each record."""
+
+    def __init__(self, loss):
+        self.loss = loss
+
+    def find_losses(self, training):
+        return np.full(60, self.loss)
+
+    def score(self):
+        return {}
+
+
 def test_trials_have_few_records_small_images_and_few_epochs(notes, tmp_path, monkeypatch):
     found = []
 
@@ -294,13 +300,14 @@ def test_trials_have_few_records_small_images_and_few_epochs(notes, tmp_path, mo
         with loaders.train.read(0) as batches:
             num_records = sum(len(targets["y"]) for _, targets in batches)
         found.append((num_records, None if photo is None else photo.fitted.size, epochs))
+        return FixedTrial(1 / len(found))
 
     monkeypatch.setattr(input_parts, "run_trial", run_trial)
     monkeypatch.setattr(input_parts, "MOST_SIDE", 6)
     monkeypatch.setattr(input_parts, "MOST_IMAGES", 50)
     monkeypatch.setattr(input_parts, "MOST_PIXELS", 7 * 6 * 6 * 50)
     run = train(notes["useless"], tmp_path / "run", watcher=(listener := Listener()), epochs=1)
-    assert [size for _, size, _ in found] == [None, (6, 6)]  # without a result, both parts are used
+    assert [size for _, size, _ in found] == [None, (6, 6)]
     assert all(30 <= num_records <= 70 and epochs == 1 for num_records, _, epochs in found)
     assert run.pipeline.transforms["photo"].fitted.size == (8, 8)
     assert run.settings["train"]["cache"] is None
@@ -308,7 +315,7 @@ def test_trials_have_few_records_small_images_and_few_epochs(notes, tmp_path, mo
     found.clear()
     with pytest.raises(KeyboardInterrupt):
         train(notes["useless"], tmp_path / "long", watcher=Killer(), epochs=30)
-    assert {epochs for *_, epochs in found} == {7}
+    assert [epochs for *_, epochs in found] == [30, 7]
 
 
 def test_own_model_and_given_pipeline_use_all_parts(notes, tmp_path, monkeypatch):
