@@ -35,7 +35,7 @@ def sum_ngrams(ids, table):
     words = [int(each) for each in ids if each]
     found = [(each, 1 + 0.5 * np.log(each + 1)) for each in words]
     for first, second in pairwise(words):
-        found.append((NUM_WORDS + (first * 40_503 + second) % NUM_PAIRS, 3.0))
+        found.append((NUM_WORDS + (first * 40_503 + second) % NUM_PAIRS, 3.5))
     norm = np.sqrt(sum(weight**2 for _, weight in found))
     return sum(10 * weight / norm * table[each] for each, weight in found) if found else 0 * table[0]
 
@@ -118,13 +118,13 @@ def test_products_of_ids_fit_into_32_bits():
     largest = np.full((1, 3), 120_001, "int32")
     silence(model, "y_note_ngrams")
     # A product that overflows would give an id outside of the table, and zeros or an error.
-    word, pair = 1 + 0.5 * np.log(120_002), 3.0
+    word, pair = 1 + 0.5 * np.log(120_002), 3.5
     logit = 10 * (3 * word + 2 * pair) / np.sqrt(3 * word**2 + 2 * pair**2)
     np.testing.assert_allclose(run(model, {"note": largest}), [[1 / (1 + np.exp(-logit))]], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("num_words", "num_pairs"), [(2, 1024), (1000, 8192), (20_000, 1 << 18), (10**6, 1 << 18)]
+    ("num_words", "num_pairs"), [(2, 1024), (1000, 32_768), (20_000, 1 << 18), (10**6, 1 << 18)]
 )
 def test_more_words_have_more_pairs(num_words, num_pairs):
     assert _count_pairs(num_words) == num_pairs
