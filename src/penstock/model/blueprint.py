@@ -144,7 +144,7 @@ class Blueprint:
         variable: Makes the names of variables.
         layer: Makes the names of layers.
         ngrams: N-grams of the texts that output layers use.
-        parts: Vectors of the inputs that have output layers of their own, by name.
+        parts: Prefixes and vectors of the inputs that have output layers of their own.
     """
 
     def __init__(self, options: ModelOptions) -> None:
@@ -155,7 +155,7 @@ class Blueprint:
         self.variable = Namer()
         self.layer = Namer(())
         self.ngrams: list[Ngrams] = []
-        self.parts: dict[str, Term] = {}
+        self.parts: list[tuple[str, Term]] = []
         if self.options.l2:
             self.block.bind("l2", REGULARIZERS.L2(self.options.l2))
 

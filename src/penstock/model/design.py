@@ -102,7 +102,7 @@ def _add_part_outputs(blueprint: Blueprint, task: Task, members: Term) -> Term:
     stem = make_stem(task.name)
     blueprint.remark("Outputs of single inputs, for training alone: their encoders learn from them too.")
     found = [members]
-    for name, vector in blueprint.parts.items():
+    for name, vector in blueprint.parts:
         layer = LAYERS.Dense(
             task.units, **blueprint.regularize(), dtype="float32", name=blueprint.layer(f"{stem}_of_{name}")
         )
@@ -161,7 +161,7 @@ def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
     vectors = encode_numbers(blueprint, numbers) if numbers else []
     if categories:
         vectors += encode_categories(blueprint, categories)
-    parts: dict[str, Term] = {}
+    parts: list[tuple[str, Term]] = []
     images: dict[object, list[Feature]] = {}
     for feature in features:
         if feature.kind == "image":
@@ -170,12 +170,13 @@ def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
         encode = _ENCODERS.get(feature.kind)
         if encode is not None:
             vectors.append(encode(blueprint, feature))
-            parts[feature.stem] = vectors[-1]
+            if feature.kind != "row":  # a dense layer, or columns of a table
+                parts.append((feature.stem, vectors[-1]))
         elif feature.kind == "image":
             shared = images.pop(_identify_encoder(blueprint, feature), None)
             if shared is not None:  # by the first of them
                 vectors.append(encode_images(blueprint, shared))
-                parts[feature.stem] = vectors[-1]
+                parts.append((feature.stem, vectors[-1]))
     if blueprint.options.part_outputs and len(vectors) > 1 and (blueprint.options.members or 1) > 1:
         blueprint.parts = parts
     return vectors

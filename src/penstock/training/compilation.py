@@ -17,7 +17,7 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import is_finite, list_choices, show
 from penstock.model.logits import find_logits
 from penstock.model.task import Task
-from penstock.training.members import PART_WEIGHT, MeanMetric
+from penstock.training.members import MOST_PARTS_WEIGHT, PART_WEIGHT, MeanMetric
 from penstock.training.options import TrainOptions
 
 
@@ -64,8 +64,10 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         )
         each = ops.reshape(each, (-1, num_outputs))
         loss = ops.mean(each[:, : self.num_members], axis=-1)
-        if num_outputs > self.num_members:
-            loss += PART_WEIGHT * ops.sum(each[:, self.num_members :], axis=-1)
+        num_parts = num_outputs - self.num_members
+        if num_parts:
+            weight = min(PART_WEIGHT, MOST_PARTS_WEIGHT / num_parts)
+            loss += weight * ops.sum(each[:, self.num_members :], axis=-1)
         together = self._lose(y_true, ops.mean(y_pred[:, : self.num_members], axis=1))
         return loss + ops.stop_gradient(together - loss)
 

@@ -10,6 +10,7 @@ are added, so that an encoder of images learns although a table already explains
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -19,12 +20,15 @@ from keras import ops
 from penstock.model.signature import find_outputs, is_graph, name_outputs
 from penstock.model.task import Task
 
-_SUFFIX: Final = "_members"
+_SUFFIX: Final = re.compile(r"_members(_\d+)?$")  # with a number if another layer has the name
 _MEAN: Final = "GlobalAveragePooling1D"
 _SLICE: Final = "GetItem"
 
 PART_WEIGHT: Final = 0.3
 """Weight of the loss of each output of a single input, beside the mean loss of the members."""
+
+MOST_PARTS_WEIGHT: Final = 0.9
+"""Largest sum of these weights, for models with many such outputs."""
 
 
 class Members(NamedTuple):
@@ -72,9 +76,12 @@ def _find(tensor: Any) -> tuple[Any, int] | None:
     count = members.shape[1]
     made_by, node, _ = members._keras_history
     if type(made_by).__name__ == _SLICE:  # outputs of single inputs follow the members
-        (members,) = made_by._inbound_nodes[node].input_tensors
+        cut = made_by._inbound_nodes[node]
+        if cut.arguments.args[1:] != ((slice(None), slice(None, count)),):
+            return None
+        (members,) = cut.input_tensors
         made_by = members._keras_history[0]
-    return (members, count) if made_by.name.endswith(_SUFFIX) else None
+    return (members, count) if _SUFFIX.search(made_by.name) else None
 
 
 class MeanMetric(keras.metrics.Metric):  # type: ignore[misc]

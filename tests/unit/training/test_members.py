@@ -13,7 +13,7 @@ from fit_sources import numbers  # noqa: E402
 from penstock.fields import Category, Number  # noqa: E402
 from penstock.model.options import ModelOptions  # noqa: E402
 from penstock.training.compilation import CompilePlan, TaskLoss, compile_model  # noqa: E402
-from penstock.training.members import PART_WEIGHT, MeanMetric, find_members  # noqa: E402
+from penstock.training.members import MeanMetric, find_members  # noqa: E402
 from penstock.transform import Encode, Keep  # noqa: E402
 
 PRICE = (Number(role="target"), Keep("float32"), numbers([10, 20, 30, 40, 50, 90]))
@@ -79,6 +79,7 @@ def test_outputs_of_single_inputs_are_trained_and_not_predicted(name):
     [
         ({"note": NOTE}, ModelOptions(members=3)),  # a single input: the members are its outputs
         ({"age": AGE, "breed": BREED}, ModelOptions(members=3)),  # a table has no encoder of its own
+        ({"age": AGE, "breed": (BREED[0], Encode("one_hot"), BREED[2])}, ModelOptions(members=3)),
         ({"age": AGE, "note": NOTE}, ModelOptions(members=3, part_outputs=False)),
         ({"age": AGE, "note": NOTE}, ModelOptions.from_run({"members": 3})),  # a run of an earlier version
     ],
@@ -88,6 +89,33 @@ def test_models_without_outputs_of_single_inputs(inputs, options):
     built, _ = build_both(pipeline, options)
     members, counts = find_members(built, find_tasks(pipeline))
     assert members(batch).shape[1] == counts["y"] == 3
+
+
+@pytest.mark.parametrize(
+    ("parts", "num_outputs"),
+    [
+        ({"age": AGE, "y_members": NOTE, "y": YES}, 4),
+        ({"цена": NOTE, "цвет": NOTE, "y": YES}, 5),  # names without a letter of ASCII
+        ({f"{'long' * 10}_{each}": NOTE for each in ("en", "de", "fr")} | {"y": YES}, 6),
+        ({"age": AGE, "note": NOTE, "α": YES, "β": KIND}, 4),
+    ],
+)
+def test_equal_names_of_layers_lose_no_output(parts, num_outputs):
+    pipeline, inputs = make_pipeline(parts)
+    for model in build_both(pipeline, ModelOptions(members=3)):
+        members, counts = find_members(model, find_tasks(pipeline))
+        outputs = members(inputs)
+        for values in outputs.values() if isinstance(outputs, dict) else [outputs]:
+            assert values.shape[1] == num_outputs
+        assert set(counts.values()) == {3}
+
+
+def test_other_slices_of_members_are_not_trained_as_members():
+    x = keras.Input((3,), name="x")
+    members = keras.layers.Reshape((3, 1), name="y_members")(x)
+    for cut, is_found in ((members[:, :2], True), (members[:, 1:], False), (members[:, ::2], False)):
+        model = keras.Model({"x": x}, keras.layers.GlobalAveragePooling1D(name="y")(cut))
+        assert (find_members(model, {"y": TASKS["binary"][0]}) is not None) == is_found
 
 
 def test_members_differ():
@@ -126,19 +154,21 @@ def test_loss_is_that_of_the_mean_and_its_gradient_is_the_mean_of_those_of_the_m
     )
 
 
-@pytest.mark.parametrize("name", list(TASKS))
-def test_losses_of_single_inputs_are_in_the_gradient_alone(name):
+@pytest.mark.parametrize(("name", "weights"), [*((name, None) for name in TASKS), ("binary", (0.5, 2.0))])
+@pytest.mark.parametrize("num_parts", [2, 6])
+def test_losses_of_single_inputs_are_in_the_gradient_alone(name, weights, num_parts):
     tf = pytest.importorskip("tensorflow")
     if keras.backend.backend() != "tensorflow":
         pytest.skip("gradients are computed with TensorFlow")
     task, truth = TASKS[name]
-    predicted = draw_predictions(task, 5)
-    together, alone = TaskLoss(task, num_members=3), TaskLoss(task)
+    predicted = draw_predictions(task, 3 + num_parts)
+    together = TaskLoss(task, class_weights=weights, num_members=3)
+    alone = TaskLoss(task, class_weights=weights)
     variable = tf.Variable(predicted)
     with tf.GradientTape(persistent=True) as tape:
         loss = together(truth, variable)
-        each = [alone(truth, variable[:, number]) for number in range(5)]
-        expected = tf.add_n(each[:3]) / 3 + PART_WEIGHT * tf.add_n(each[3:])
+        each = [alone(truth, variable[:, number]) for number in range(3 + num_parts)]
+        expected = tf.add_n(each[:3]) / 3 + {2: 0.3, 6: 0.15}[num_parts] * tf.add_n(each[3:])
     assert float(loss) == pytest.approx(float(alone(truth, predicted[:, :3].mean(axis=1))), rel=1e-5)
     np.testing.assert_allclose(
         tape.gradient(loss, variable), tape.gradient(expected, variable), rtol=1e-4, atol=1e-6
