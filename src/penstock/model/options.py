@@ -93,6 +93,8 @@ _EARLIER: Final[Mapping[str, Any]] = {
     "members": 1,
     "part_outputs": False,
     "text": "pool",
+    "pair_weight": 3.0,  # of the first version with pairs
+    "pairs_per_word": 8,
     "array": "cnn",
     "share_images": False,
     "image_dropout": 0.0,
@@ -107,6 +109,7 @@ _LEAST: Final = {  # a step of a single number cannot be normalized with a mask
     "num_blocks": 1,
     "num_ids": 1,
     "members": 1,
+    "pairs_per_word": 1,
 }
 _LARGEST: Final = 1 << 20
 
@@ -130,6 +133,8 @@ class ModelOptions:
             function of words and pairs of words, directly to the outputs, as in logistic regression; "gru"
             and "conv" use the order of tokens; "transformer" uses attention, and needs more records than the
             others.
+        pair_weight: Weight of a pair of words of "ngrams", where that of a word is 1 + 0.5·log(1 + rank).
+        pairs_per_word: Number of rows that all pairs share, by a hash, for each word of the vocabulary.
         sequence: Encoder of sequences, with the same choices except "ngrams". "conv" by default, as it uses
             the order and processes all steps at once; a "gru" processes them one by one, several times slower
             on CPUs.
@@ -171,6 +176,8 @@ class ModelOptions:
     members: int | None = None
     part_outputs: bool = True
     text: TextStyle = "ngrams"
+    pair_weight: float = 3.5
+    pairs_per_word: int = 32
     sequence: Style = "conv"
     image: str = "resnet"
     array: Convolution = "resnet"
@@ -208,8 +215,10 @@ class ModelOptions:
             share = getattr(self, option)
             if (share is not None or option != "dropout") and not 0 <= check_real(_OWNER, option, share) < 1:
                 raise refuse_option(_OWNER, option, "a number of at least 0 and below 1", show(share))
-        if check_real(_OWNER, "l2", self.l2) < 0:
-            raise refuse_option(_OWNER, "l2", "a number of at least 0", show(self.l2))
+        for option in ("l2", "pair_weight"):
+            number = getattr(self, option)
+            if check_real(_OWNER, option, number) < 0:
+                raise refuse_option(_OWNER, option, "a number of at least 0", show(number))
         if (
             self.token_width is not None
             and self.token_width % 4

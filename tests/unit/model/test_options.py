@@ -89,3 +89,10 @@ def test_json_form_with_an_unknown_option_names_the_nearest():
     assert mentions(caught.value.advice, "'dropout'")
     with raises_with(OptionError, got="3"):
         ModelOptions.from_json(3)
+
+
+def test_pairs_of_words_of_earlier_runs_stay_as_they_were():
+    earlier = ModelOptions.from_run({"text": "ngrams"})
+    assert (earlier.pair_weight, earlier.pairs_per_word) == (3.0, 8)
+    stored = ModelOptions.from_run(ModelOptions().to_json())
+    assert (stored.pair_weight, stored.pairs_per_word) == (3.5, 32)

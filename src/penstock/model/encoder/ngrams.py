@@ -16,7 +16,6 @@ from penstock.model.feature import Feature
 # logarithm of an id is the logarithm of an inverse frequency, up to a constant. Validation AUC of a logistic
 # regression was 0.006 to 0.013 lower with equal weights.
 _RANK_WEIGHT: Final = 0.5
-_PAIR_WEIGHT: Final = 3.5  # that of the 150th word
 
 # Length of the vector of weights of a text. Adam moves all rows at one speed, whatever their gradient: with
 # shorter vectors the rows of decisive words do not grow far enough in a few epochs.
@@ -32,7 +31,6 @@ _USUAL_TEXTS: Final = 10_000  # of a pipeline that does not record their number
 # left out: 0.910, 0.904 and 0.899 on 1,600 hotel reviews; 0.879, 0.876 and 0.881 on 3,200 generated phrases.
 _DROPOUT: Final = 0.5
 
-_PAIRS_PER_WORD: Final = 32
 _FEWEST_PAIRS: Final = 1 << 10
 _MOST_PAIRS: Final = 1 << 18
 _MULTIPLIER: Final = 40_503  # of the first word of a pair
@@ -58,11 +56,11 @@ def weigh_ngrams(blueprint: Blueprint, feature: Feature, mask: Term) -> None:
     weights = blueprint.bind("weights", OPS.where(mask, weights, 0.0))
     squares, size, parts = OPS.sum(weights * weights, axis=1, keepdims=True), num_words, []
     if feature.output.shape[0] != 1:
-        num_pairs = _count_pairs(num_words)
+        num_pairs = _count_pairs(num_words, blueprint.options.pairs_per_word)
         multiplier = min(_MULTIPLIER, _MOST_IDS // num_words - 1)  # so that no product exceeds 32 bits
         pairs = OPS.mod(ids[:, :-1] * multiplier + ids[:, 1:], num_pairs) + num_words
         ids = OPS.concatenate([ids, blueprint.bind("pairs", pairs)], axis=1)
-        others = blueprint.bind("others", OPS.where(mask[:, 1:], _PAIR_WEIGHT, 0.0))
+        others = blueprint.bind("others", OPS.where(mask[:, 1:], blueprint.options.pair_weight, 0.0))
         squares += OPS.sum(others * others, axis=1, keepdims=True)
         parts, size = [others], size + num_pairs
     ngrams = blueprint.finish(f"{name}_ngrams", ids)
@@ -77,9 +75,9 @@ def weigh_ngrams(blueprint: Blueprint, feature: Feature, mask: Term) -> None:
     blueprint.ngrams.append(Ngrams(name, ngrams, weights, size, float(f"{cost:.3g}")))
 
 
-def _count_pairs(num_words: int) -> int:
+def _count_pairs(num_words: int, pairs_per_word: int) -> int:
     """Return the number of rows of pairs: a power of two, larger for more words."""
-    wanted = 1 << (_PAIRS_PER_WORD * num_words - 1).bit_length()
+    wanted = 1 << (pairs_per_word * num_words - 1).bit_length()
     return min(_MOST_PAIRS, max(_FEWEST_PAIRS, wanted))
 
 

@@ -127,7 +127,7 @@ def test_products_of_ids_fit_into_32_bits():
     ("num_words", "num_pairs"), [(2, 1024), (1000, 32_768), (20_000, 1 << 18), (10**6, 1 << 18)]
 )
 def test_more_words_have_more_pairs(num_words, num_pairs):
-    assert _count_pairs(num_words) == num_pairs
+    assert _count_pairs(num_words, 32) == num_pairs
 
 
 def test_cost_falls_with_the_number_of_texts():
