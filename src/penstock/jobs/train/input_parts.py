@@ -8,7 +8,7 @@ is killed during the trials repeats them; a run that has started keeps its choic
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -45,7 +45,6 @@ LEAST_SHARE: Final = 0.01
 """Share of that loss by which a part must lower it: a text of random words once lowered it by 0.6 %, as other
 inputs begin with other random weights."""
 
-_COSTLY: Final = ("image", "tensor")
 _TRIAL_SHARE: Final = 0.6  # of the epochs; images need all, as their network learns little at first
 _LEAST_EPOCHS: Final = 4
 _LEAST_STEPS: Final = 300  # of a trial, up to all epochs: with fewer nothing is learned
@@ -128,9 +127,7 @@ def select_parts(pipeline: Pipeline, wanted: str | Sequence[str]) -> Pipeline:
 def choose_parts(training: Training) -> tuple[Training, PartChoice | None]:
     """Return the training with the parts that trials prefer, and the choice; None if there is none to make.
 
-    Each part is tried alone. Then the others are added to the best one, in the order of their losses, and
-    each is kept if the loss of the validation records is lower with it. Images are not tried alone, and come
-    last: one trial has them.
+    See `add_parts`.
     """
     parts = find_parts(training.pipeline)
     if len(parts) < 2 or training.options.parts != AUTO_PARTS:
@@ -142,7 +139,7 @@ def choose_parts(training: Training) -> tuple[Training, PartChoice | None]:
         f"Inputs are of {len(parts)} kinds, {', '.join(parts)}: short trials on validation decide which "
         "are used."
     )
-    used = add_parts(tuple(parts), trials.find_losses, is_sample=trials.is_sample)
+    used = add_parts(tuple(parts), trials.find_losses, trials.costly, is_sample=trials.is_sample)
     ordered = tuple(part for part in parts if part in used)
     left_out = {part: fields for part, fields in parts.items() if part not in used}
     choice = PartChoice(ordered, left_out, trials.found)
@@ -151,17 +148,25 @@ def choose_parts(training: Training) -> tuple[Training, PartChoice | None]:
     return replace(training, pipeline=training.pipeline.without_fields(names, reason)), choice
 
 
-def add_parts(parts: Sequence[str], find_losses: FindLosses, *, is_sample: bool = False) -> list[str]:
-    """Return the parts to use: the best one, and each that lowers the loss of those before it.
+def add_parts(
+    parts: Sequence[str], find_losses: FindLosses, costly: Collection[str] = (), *, is_sample: bool = False
+) -> list[str]:
+    """Return the parts to use.
+
+    Each part is tried alone. Then the others are added to the best one, in the order of their losses, and
+    each is kept if it lowers the loss. Parts whose trials take long come last, as few trials have them then:
+    one with what was kept before, and if that lowers the loss, one without it. What was kept before has to
+    lower the loss of the latter, too.
 
     Args:
         parts: Names of the parts.
         find_losses: Returns the loss of each validation record for a tuple of parts; None if their trial
             failed.
+        costly: Names of the parts whose trials take long.
         is_sample: Whether trials are trained on a sample of the records. A part contributes more when there
             are more records to learn it from, so that a small share of the loss is enough then.
     """
-    cheap = [part for part in parts if part not in _COSTLY] or list(parts)
+    cheap = [part for part in parts if part not in costly] or list(parts)
     alone = {part: losses for part in cheap if (losses := find_losses((part,))) is not None}
     if not alone:
         return list(parts)
@@ -171,6 +176,11 @@ def add_parts(parts: Sequence[str], find_losses: FindLosses, *, is_sample: bool 
         together = find_losses(tuple(each for each in parts if each in (*used, part)))
         if together is not None and is_lower(losses, together, is_sample=is_sample):
             used, losses = [*used, part], together
+    last = tuple(part for part in parts if part in used and part not in cheap)
+    if last:
+        without = find_losses(last)
+        if without is not None and not is_lower(without, losses, is_sample=is_sample):
+            return list(last)
     return used
 
 
@@ -207,6 +217,7 @@ class _Trials:
         num_records = loaders.num_train
         pipeline = _reduce_images(training)
         num_grids = len(_list_grids(pipeline))
+        self.costly = [part for part, names in parts.items() if _has_grids(pipeline, names)]
         most = min(MOST_RECORDS, MOST_IMAGES // num_grids) if num_grids else MOST_RECORDS
         sample = min(1.0, max(most, 1) / max(1, num_records))
         self.is_sample = sample < 1
@@ -255,6 +266,12 @@ def _reduce_images(training: Training) -> Pipeline:
             fitted = replace(each.fitted, size=(height, width))
             smaller[name] = replace(each, size=(height, width), fitted=fitted)
     return pipeline.with_transforms(smaller) if smaller else pipeline
+
+
+def _has_grids(pipeline: Pipeline, names: Sequence[str]) -> bool:
+    """Return whether fields become images, or tensors of several dimensions."""
+    others = [name for part in find_parts(pipeline).values() for name in part if name not in names]
+    return bool(_list_grids(pipeline.without_fields(others)))
 
 
 def _list_grids(pipeline: Pipeline) -> list[tuple[int, ...]]:

@@ -57,7 +57,7 @@ def choose(found, *, is_sample=False):
         return found.get(tried[-1])
 
     parts = tuple(dict.fromkeys(part for name in found for part in name.split(" + ")))
-    return add_parts(parts, find_losses, is_sample=is_sample), tried
+    return add_parts(parts, find_losses, ("image", "tensor"), is_sample=is_sample), tried
 
 
 def test_part_that_lowers_the_loss_is_kept():
@@ -100,7 +100,22 @@ def test_parts_are_added_in_the_order_of_their_losses_and_images_last():
     }
     used, tried = choose(found)
     assert used == ["text", "image"]
-    assert tried == ["table", "text", "table + text", "image + text"]
+    assert tried == ["table", "text", "table + text", "image + text", "image"]
+
+
+def test_parts_that_images_do_not_need_are_left_out():
+    base = make_losses(1.0)
+    found = {
+        "table": base + 1,
+        "text": base + 2,
+        "table + text": base + 2,
+        "table + image": base,
+        "image": base,
+    }
+    used, tried = choose(found)
+    assert used == ["image"]
+    assert tried[-2:] == ["table + image", "image"]
+    assert choose({**found, "image": None})[0] == ["table", "image"]
 
 
 def test_images_are_tried_alone_where_there_is_nothing_else():
@@ -307,7 +322,7 @@ def test_trials_have_few_records_small_images_and_few_epochs(notes, tmp_path, mo
     monkeypatch.setattr(input_parts, "MOST_IMAGES", 50)
     monkeypatch.setattr(input_parts, "MOST_PIXELS", 7 * 6 * 6 * 50)
     run = train(notes["useless"], tmp_path / "run", watcher=(listener := Listener()), epochs=1)
-    assert [size for _, size, _ in found] == [None, (6, 6)]
+    assert [size for _, size, _ in found] == [None, (6, 6), (6, 6)]
     assert all(30 <= num_records <= 70 and epochs == 1 for num_records, _, epochs in found)
     assert run.pipeline.transforms["photo"].fitted.size == (8, 8)
     assert run.settings["train"]["cache"] is None
@@ -315,7 +330,7 @@ def test_trials_have_few_records_small_images_and_few_epochs(notes, tmp_path, mo
     found.clear()
     with pytest.raises(KeyboardInterrupt):
         train(notes["useless"], tmp_path / "long", watcher=Killer(), epochs=30)
-    assert [epochs for *_, epochs in found] == [30, 7]
+    assert [epochs for *_, epochs in found] == [30, 7, 7]
 
 
 def test_own_model_and_given_pipeline_use_all_parts(notes, tmp_path, monkeypatch):
