@@ -52,7 +52,8 @@ def _add_training(group: argparse._ArgumentGroup) -> None:
         int,
         "N",
         "maximum number of epochs",
-        "20 to 60, for about 2,000 steps; 15 without validation; with images 10 to 80, for 90,000 of them",
+        "20 to 60, for about 2,000 steps; 15 without validation; with images 10 to 80, or 40 without "
+        "validation, for 90,000 of them",
     )
     add(
         "--batch-size",

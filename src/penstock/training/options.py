@@ -61,7 +61,7 @@ class TrainOptions:
             without validation): as many as read about 90,000 images. A run that fine-tunes pretrained weights
             has half as many before.
         batch_size: Number of records per step. By default a power of two from 16 to 256, chosen so that an
-            epoch has at least 50 steps.
+            epoch has at least 50 steps; with images at least 32.
         learning_rate: Highest learning rate; the rate rises to it in the first steps.
         schedule: Learning rate after it has risen: "constant"; "cosine", along which it falls to a hundredth
             at the end of the last epoch; or "one_cycle", which rises for a quarter of the steps and falls

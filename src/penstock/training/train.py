@@ -247,7 +247,7 @@ class Training:
         if resume and read_result(head.folder)[0] == "finished":
             # Its own note would be that the run is finished, and the others are those of the second stage.
             head = replace(head, watcher=SilentWatcher())
-            self.watcher.note("First stage: already finished, so that its weights are loaded.")
+            self.watcher.note("First stage: already finished; its weights are loaded.")
         else:
             self.watcher.note("First stage: all layers except the pretrained image encoder.")
         loaders = replace(head, watcher=SilentWatcher()).make_loaders()

@@ -228,8 +228,10 @@ def test_model_is_shown_and_nothing_is_trained(run_folder, capsys):
 
 
 def test_model_of_raw_data_is_shown_without_dropped_columns(capsys):
-    status, _, err = call(capsys, "pets.csv", "--target", "sold", "--drop", "name", "--show-model", *TINY)
+    status, shown, err = call(capsys, "pets.csv", "--target", "sold", "--drop", "name", "--show-model", *TINY)
     assert status == 0, err
+    assert "age" in shown
+    assert "name" not in shown
 
 
 @pytest.mark.parametrize(
