@@ -45,7 +45,8 @@ LEAST_SHARE: Final = 0.01
 """Share of that loss by which a part must lower it: a text of random words once lowered it by 0.6 %, as other
 inputs begin with other random weights."""
 
-_TRIAL_SHARE: Final = 0.6  # of the epochs; images need all, as their network learns little at first
+_TRIAL_SHARE: Final = 0.6  # of the epochs, without images
+_MOST_IMAGE_EPOCHS: Final = 40  # of a trial with images, which needs many: a network learns little at first
 _LEAST_EPOCHS: Final = 4
 _LEAST_STEPS: Final = 300  # of a trial, up to all epochs: with fewer nothing is learned
 _DIGITS: Final = 5
@@ -235,7 +236,7 @@ class _Trials:
         num_images = len(grids) * num_records
         whole = options.resolved(steps, is_validated=True, images_per_epoch=num_images).num_epochs
         if pixels := sum(grids) * num_records:
-            return min(whole, max(_LEAST_EPOCHS, int(MOST_PIXELS / pixels)))
+            return min(whole, _MOST_IMAGE_EPOCHS, max(_LEAST_EPOCHS, int(MOST_PIXELS / pixels)))
         return min(whole, max(math.ceil(_TRIAL_SHARE * whole), math.ceil(_LEAST_STEPS / steps)))
 
     def find_losses(self, chosen: Sequence[str]) -> NDArray[np.float64] | None:
