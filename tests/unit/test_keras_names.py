@@ -281,7 +281,7 @@ def test_contract_names_all_private_attributes_in_use():
                 used.add(node.value)
     private = {name for name in used if name.startswith("_")} - defined
     # Beside these, a function of `sys`, and the ends of names of metrics and layers.
-    assert private == {*ATTRIBUTES, "_getframe", "_loss", "_average", "_members"}
+    assert private == {*ATTRIBUTES, "_getframe", "_loss", "_average"}
 
 
 def test_upper_bound_of_keras_is_above_the_version_that_the_tests_use():
