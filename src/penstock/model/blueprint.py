@@ -46,6 +46,7 @@ _RESERVED: Final = (
         "raw",
         "seen",
         "shortcut",
+        "values",
         "weights",
         "widths",
         "x",

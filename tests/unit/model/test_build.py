@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from built_models import AGE, BREED, NOTE, NUM_ROWS, YES, make_map, make_pipeline, run
+from built_models import AGE, BREED, NOTE, NUM_ROWS, YES, build_both, make_map, make_pipeline, run
 from fit_sources import lists, numbers
 from penstock.errors import OptionError, SchemaError, TrainingDataError, UnknownNameError
 from penstock.fields import Category, Number, Sequence, Tensor, Text
@@ -170,6 +170,15 @@ def test_tables_have_a_row_for_every_code():
         "y_note_ngrams": (10 + 1024, 1),
     }
     assert [choose_width(size, 32) for size in (1, 2, 100, 400, 10**6)] == [2, 3, 16, 32, 32]
+
+
+def test_number_that_is_not_scaled_is_used_beside_a_text():
+    pipeline, inputs = make_pipeline(
+        {"age": (Number(), Keep("float32"), AGE[2]), "note": (Text(), Tokenize(length=4), NOTE[2]), "y": YES}
+    )
+    older = {**inputs, "age": inputs["age"] + 1}
+    for model in build_both(pipeline):
+        assert not np.allclose(run(model, inputs), run(model, older))
 
 
 def test_one_input_is_not_concatenated():

@@ -60,9 +60,9 @@ def weigh_ngrams(blueprint: Blueprint, feature: Feature, mask: Term) -> None:
         multiplier = min(_MULTIPLIER, _MOST_IDS // num_words - 1)  # so that no product exceeds 32 bits
         pairs = OPS.mod(ids[:, :-1] * multiplier + ids[:, 1:], num_pairs) + num_words
         ids = OPS.concatenate([ids, blueprint.bind("pairs", pairs)], axis=1)
-        others = blueprint.bind("others", OPS.where(mask[:, 1:], blueprint.options.pair_weight, 0.0))
-        squares += OPS.sum(others * others, axis=1, keepdims=True)
-        parts, size = [others], size + num_pairs
+        values = blueprint.bind("values", OPS.where(mask[:, 1:], blueprint.options.pair_weight, 0.0))
+        squares += OPS.sum(values * values, axis=1, keepdims=True)
+        parts, size = [values], size + num_pairs
     ngrams = blueprint.finish(f"{name}_ngrams", ids)
     norm = blueprint.bind("norm", OPS.maximum(OPS.sqrt(squares), 1.0))
     if blueprint.options.dropout:
