@@ -154,10 +154,10 @@ def add_parts(
 ) -> list[str]:
     """Return the parts to use.
 
-    Each part is tried alone. Then the others are added to the best one, in the order of their losses, and
-    each is kept if it lowers the loss. Parts whose trials take long come last, as few trials have them then:
-    one with what was kept before, and if that lowers the loss, one without it. What was kept before has to
-    lower the loss of the latter, too.
+    Each part is tried alone, except those whose trials take long. The others are added to the best one, in
+    the order of their losses, and each is kept if it lowers the loss. Parts whose trials take long come last:
+    one trial has them with the parts kept so far, and if they are kept, one has them alone. The other parts
+    are then left out if they do not lower the loss of that one.
 
     Args:
         parts: Names of the parts.
