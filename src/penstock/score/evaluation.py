@@ -75,7 +75,9 @@ class Evaluation:
         intervals: 95 % confidence intervals of these scores.
         classes: `precision`, `recall`, `f1`, `support` and `auc` of each class of a target.
         confusion: Labels of a target, and the confusion matrix: rows are true classes, columns predicted
-            ones. For a multilabel target, one 2 × 2 matrix per label.
+            ones. For a multilabel target, one 2 × 2 matrix per label. `pairs` has the most frequent
+            confusions of two classes: true label, predicted label, and number of records.
+        curves: Points of the ROC, precision–recall and calibration curves of a target, or its residuals.
         thresholds: For each binary target with a threshold chosen on validation: `threshold`, and `accuracy`,
             `balanced_accuracy` and `f1` on these records with that threshold instead of 0.5.
         slices: Scores of the records with each value of a field, by field.
@@ -102,6 +104,7 @@ class Evaluation:
     classes: dict[str, list[dict[str, Any]]]
     confusion: dict[str, dict[str, Any]]
     thresholds: dict[str, Scores] = field(default_factory=dict)
+    curves: dict[str, dict[str, Any]] = field(default_factory=dict)
     slices: dict[str, list[SliceScores]] = field(default_factory=dict)
     importance_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
     ablation_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
@@ -165,6 +168,7 @@ class Evaluation:
             "classes": self.classes,
             "confusion": self.confusion,
             "thresholds": self.thresholds,
+            "curves": self.curves,
             "slices": {name: [each.to_json() for each in found] for name, found in self.slices.items()},
             "importance": self.importance,
             "importance_by_target": self.importance_by_target,

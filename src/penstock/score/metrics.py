@@ -101,6 +101,17 @@ class Ranking:
             divide(precision, np.where(is_mixed, all_positives, 0)),
         )
 
+    def count_above(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the numbers of positives and of negatives at or above each score, the highest score first.
+
+        These are the points of the ROC and the precision–recall curve, one per distinct score.
+        """
+        positives, ordered = self._truth, np.ones_like(self._truth)
+        if self._starts is not None:
+            positives = np.add.reduceat(positives, self._starts)
+            ordered = np.add.reduceat(ordered, self._starts)
+        return np.cumsum(positives[::-1]), np.cumsum((ordered - positives)[::-1])
+
 
 def auc(truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
     """Return the area under the ROC curve, every record counting once; NaN where it is undefined."""
@@ -108,9 +119,16 @@ def auc(truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
 
 
 class Calibration:
-    """Expected calibration error: the difference between probabilities and frequencies, by bin."""
+    """Expected calibration error: the difference between probabilities and frequencies, by bin.
+
+    Attributes:
+        num_bins: Number of bins of equal width.
+    """
+
+    num_bins = NUM_BINS
 
     def __init__(self, probabilities: NDArray[np.floating], truth: NDArray[np.bool_]) -> None:
+        self._probabilities, self._truth = probabilities, truth
         self._bins = np.clip((probabilities * NUM_BINS).astype(np.int64), 0, NUM_BINS - 1)
         self._gaps = truth.astype(np.float64) - probabilities
 
@@ -118,6 +136,15 @@ class Calibration:
         """Return the mean over the bins, weighted by their records, for each row of `counts`."""
         sums = sum_by_code(self._bins, NUM_BINS, counts * self._gaps)
         return divide(np.abs(sums).sum(axis=1), counts.sum(axis=1))
+
+    def bins(self) -> NDArray[np.float64]:
+        """Return records, mean probability and frequency of each bin: (bins, 3); NaN where it is empty."""
+        once = count_once(len(self._bins))
+        records, probabilities, trues = (
+            sum_by_code(self._bins, NUM_BINS, once * each)[0]
+            for each in (1, self._probabilities, self._truth)
+        )
+        return np.stack([records, divide(probabilities, records), divide(trues, records)], axis=1)
 
 
 @dataclass(frozen=True)

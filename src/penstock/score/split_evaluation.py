@@ -18,6 +18,7 @@ from penstock.model.finite_values import check_finite
 from penstock.model.task import Task
 from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
+from penstock.score.curves import describe_curves
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.evaluation_batches import fit_batch_size
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
@@ -90,6 +91,7 @@ def evaluate_split(
             for name, threshold in (thresholds or {}).items()
             if name in tasks and tasks[name].kind == "binary"
         },
+        curves={name: describe_curves(*each) for name, each in pairs.items()},
         slices=slices,
         importance_by_target=importance.fields,
         ablation_by_target=importance.modalities,
