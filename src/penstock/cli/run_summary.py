@@ -19,6 +19,7 @@ from penstock.score.evaluation import format_score
 from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.options import make_options
 from penstock.training.run import Run
+from penstock.training.run_files import TIMES
 
 if TYPE_CHECKING:
     from penstock.jobs.train.folds import CrossValidation  # reads and writes tables
@@ -178,4 +179,4 @@ def _list_splits(run: Run) -> list[str]:
 
 
 def _list_metrics(row: Mapping[str, float]) -> list[str]:
-    return [name for name in row if name not in ("epoch", "step", "seconds")]
+    return [name for name in row if name not in ("epoch", "step", *TIMES)]

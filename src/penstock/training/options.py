@@ -51,6 +51,21 @@ _MOST_BLIND_IMAGE_EPOCHS: Final = 40
 _BLIND_EPOCHS: Final = 15
 
 
+def is_lower_better(metric: str, targets: Iterable[str] = ()) -> bool:
+    """Whether a metric is better when it is lower; a target's name in front of it is ignored.
+
+    Example:
+        >>> is_lower_better("val_data_loss"), is_lower_better("val_auc")
+        (True, False)
+    """
+    name = metric.removeprefix("val_")
+    for target in sorted(targets, key=len, reverse=True):
+        if name.startswith(f"{target}_"):
+            name = name.removeprefix(f"{target}_")
+            break
+    return not _LOWER_IS_BETTER.isdisjoint(name.split("_"))
+
+
 @dataclass(frozen=True, kw_only=True)
 class TrainOptions:
     """Choices of a training run.
@@ -228,12 +243,7 @@ class TrainOptions:
 
     def is_lower_better(self, targets: Iterable[str] = ()) -> bool:
         """Whether the metric `monitor` is better when lower; a target's name in front of it is ignored."""
-        name = self.monitor.removeprefix("val_")
-        for target in sorted(targets, key=len, reverse=True):
-            if name.startswith(f"{target}_"):
-                name = name.removeprefix(f"{target}_")
-                break
-        return not _LOWER_IS_BETTER.isdisjoint(name.split("_"))
+        return is_lower_better(self.monitor, targets)
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form: dicts, lists and scalars."""

@@ -228,11 +228,16 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         known = {name: float(value) for name, value in (logs or {}).items()}
         rate = getattr(self.model.optimizer, "learning_rate", None)
         rates = {} if rate is None else {"learning_rate": float(rate.__array__())}
+        waited = journal.loader.stats().wait_seconds - self._began[1].wait_seconds
+        # What comes after the last step of an epoch is its validation.
+        validated = journal.clock() - self._stepped if VALIDATION_LOSS in known else 0.0
         row = {
             "epoch": epoch + 1,
             "step": journal.step,
             **known,
             **rates,
+            "waiting_seconds": round(waited, 3),
+            "validation_seconds": round(validated, 3),
             "seconds": round(journal.elapsed, 3),
         }
         journal.rows.append(row)

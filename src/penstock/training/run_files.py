@@ -26,6 +26,13 @@ from penstock.training.validation_choice import ValidationChoice
 
 HISTORY_NAME: Final = "history.csv"
 
+TIMES: Final = ("waiting_seconds", "validation_seconds", "seconds")
+"""Columns of `history.csv` with times: waiting for data in the epoch, its validation, and the run until the
+end of the epoch."""
+
+NOT_METRICS: Final = ("epoch", "step", "learning_rate", *TIMES)
+"""Columns of `history.csv` that are not metrics."""
+
 Row = Mapping[str, float]
 
 

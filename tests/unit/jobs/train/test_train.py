@@ -321,6 +321,9 @@ def test_history_has_the_validation_loss_with_penalties_and_without(data, tmp_pa
     assert penalty > 0
     assert row["val_loss"] - row["val_data_loss"] == pytest.approx(penalty, rel=1e-3)
     assert run.settings["train"]["monitor"] == "val_data_loss"
+    assert row["waiting_seconds"] >= 0
+    assert row["validation_seconds"] > 0
+    assert row["waiting_seconds"] + row["validation_seconds"] <= row["seconds"]
 
 
 def test_nearly_equal_texts_in_two_splits_are_noted_once_for_a_new_run(data, tmp_path, monkeypatch):
