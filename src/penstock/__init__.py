@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from penstock.jobs.predict.predict import predict
     from penstock.jobs.train.train import train
     from penstock.model.build import build_model
+    from penstock.report.report import write_report
     from penstock.schema.schema import Schema
     from penstock.training.run import Run, open_run
     from penstock.transform.pipeline import Pipeline
@@ -38,6 +39,7 @@ __all__ = [
     "predict",
     "train",
     "transform",
+    "write_report",
 ]
 
 # Each name is loaded with its first use. So a machine that only reads shards needs NumPy alone, and the
@@ -58,6 +60,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "open_run": ("penstock.training.run", "train"),
     "predict": ("penstock.jobs.predict.predict", "train"),
     "train": ("penstock.jobs.train.train", "train"),
+    "write_report": ("penstock.report.report", "report"),
 }
 _MODULES = ("errors", "fields", "options", "transform")
 

@@ -11,6 +11,7 @@ from penstock.bridge.graph.files import GraphOptions
 from penstock.jobs.predict.options import PredictOptions
 from penstock.model.options import ModelOptions
 from penstock.read.options import ReadOptions
+from penstock.report.options import ReportOptions
 from penstock.score.options import EvaluateOptions
 from penstock.shards.options import ConvertOptions
 from penstock.training.options import TrainOptions
@@ -23,5 +24,6 @@ __all__ = [
     "ModelOptions",
     "PredictOptions",
     "ReadOptions",
+    "ReportOptions",
     "TrainOptions",
 ]

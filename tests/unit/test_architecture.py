@@ -68,7 +68,10 @@ HEAVY = {
     "pandas": ("source",),
     "polars": ("source",),
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
-    "PIL": ("encode", "decode"),
+    "PIL": ("encode", "decode", "report.pictures"),
+    "jinja2": ("report.page",),
+    "matplotlib": ("report.charts",),
+    "markupsafe": ("report.charts",),  # comes with jinja2
     "yaml": (
         "foundation.safe_yaml",
         "plan.plan_file",

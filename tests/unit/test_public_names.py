@@ -25,6 +25,8 @@ HEAVY = (
     "google.protobuf",
     "yaml",
     "tokenizers",
+    "jinja2",
+    "matplotlib",
 )
 PARTS_FOR_LATER = ("penstock.jobs", "penstock.cli")
 
@@ -63,6 +65,7 @@ def test_public_names_are_these():
         "predict",
         "train",
         "transform",
+        "write_report",
     ]
     assert all(hasattr(penstock, name) for name in penstock.__all__)
 
@@ -98,6 +101,7 @@ def test_public_options_are_all_that_public_functions_take():
         "ModelOptions",
         "PredictOptions",
         "ReadOptions",
+        "ReportOptions",
         "TrainOptions",
     ]
     source = Path(penstock.__file__).parent
@@ -183,7 +187,13 @@ def test_unknown_name_is_an_attribute_error():
 
 @pytest.mark.parametrize(
     ("package", "name", "extra"),
-    [("pyarrow", "convert", "convert"), ("keras", "train", "train"), ("keras", "build_model", "train")],
+    [
+        ("pyarrow", "convert", "convert"),
+        ("jinja2", "write_report", "report"),
+        ("matplotlib", "write_report", "report"),
+        ("keras", "train", "train"),
+        ("keras", "build_model", "train"),
+    ],
 )
 def test_late_name_without_its_package_advises_what_to_install(package, name, extra):
     program = f"""

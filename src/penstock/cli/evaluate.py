@@ -15,23 +15,10 @@ from penstock.foundation.terminal import escape, supports_unicode
 from penstock.jobs.predict.evaluate import READING, run_evaluation
 from penstock.jobs.predict.options import make_predict_options
 from penstock.model.task import Task
-from penstock.score.evaluation import Evaluation, format_interval, format_score
+from penstock.score.evaluation import MEANINGS, Evaluation, format_interval, format_score
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import Number
 
-_MEANINGS: Final = {
-    "accuracy": "share of correct predictions",
-    "balanced_accuracy": "mean recall of the classes",
-    "auc": "probability that a member of the class is ranked higher; 0.5 is chance",
-    "pr_auc": "mean precision over all thresholds; chance is the share of the class",
-    "f1": "harmonic mean of precision and recall",
-    "log_loss": "cross-entropy of the predicted probabilities; lower is better",
-    "ece": "calibration error: probabilities against frequencies; lower is better",
-    "rmse": "root of the mean squared error; lower is better",
-    "mae": "mean absolute error; lower is better",
-    "r2": "share of the variance explained; 1 is perfect, 0 is no better than the mean",
-    "mape": "mean absolute error relative to the true value; lower is better",
-}
 _BAR_CHARS: Final = 24
 _MAX_BARS: Final = 30
 _MAX_CLASSES: Final = 20
@@ -92,7 +79,7 @@ def print_evaluation(found: Evaluation) -> None:
 def _print_scores(found: Evaluation, target: str, task: Task) -> None:
     print(f"\n{escape(target)}: {task.describe()}")
     rows = [
-        [name, format_score(value), format_interval(found.intervals[target].get(name)), _MEANINGS[name]]
+        [name, format_score(value), format_interval(found.intervals[target].get(name)), MEANINGS[name]]
         for name, value in found.targets[target].items()
     ]
     print_table(["score", "value", "95 % interval", "meaning"], rows, right=["value"])

@@ -1,4 +1,4 @@
-"""Arguments of the commands for models: train, evaluate, predict and demo.
+"""Arguments of the commands for models: train, evaluate, predict, report and demo.
 
 In: parsers. Out: their arguments and help, and the modules that run the commands. Imports nothing large.
 """
@@ -18,6 +18,7 @@ from penstock.cli.option_groups import (
     add_splits,
     add_text_files,
 )
+from penstock.report.options import ReportOptions
 from penstock.score.options import EvaluateOptions
 from penstock.training.options import TrainOptions
 
@@ -268,6 +269,39 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def _add_report(parser: argparse.ArgumentParser) -> None:
+    usual = ReportOptions()
+
+    def add(flag: str, default: int, text: str) -> None:
+        parser.add_argument(flag, type=int, metavar="N", help=f"{text} (default: {default:,})")
+
+    parser.add_argument(
+        "paths", nargs="+", metavar="SOURCE", help="a data set, TFRecord files, or a run folder"
+    )
+    parser.add_argument("--out", metavar="FILE", help="HTML file to write (default: report.html)")
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    add("--records", usual.records, "most records of each split that figures about the data come from")
+    add("--samples", usual.samples, "number of sample records to show")
+    group = parser.add_argument_group("runs")
+    group.add_argument("--data", metavar="DATASET", help="data to evaluate on (default: the run's own)")
+    group.add_argument(
+        "--split", metavar="NAME", help="split to evaluate on (default: test, else validation)"
+    )
+    group.add_argument(
+        "--no-importance",
+        action="store_true",
+        help="do not measure the importance of inputs, which takes most of the time",
+    )
+    for flag, default, text in (
+        ("--mistakes", usual.mistakes, "number of worst mistakes to show"),
+        ("--importance-records", usual.importance_records, "records to measure the importance on"),
+        ("--seed", usual.seed, "random seed of intervals and permutations"),
+    ):
+        group.add_argument(flag, type=int, metavar="N", help=f"{text} (default: {default:,})")
+    add_model_function(group, _OWN_MODEL_HELP)
+    add_json(parser)
+
+
 def _add_demo(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FOLDER", help="folder to write (default: a new folder for temporary files)"
@@ -322,6 +356,20 @@ the probabilities, or the number. Without --out it is printed as CSV.""",
     example="penstock predict runs/pets new_pets.csv --out adopted.parquet --keep name",
     add_arguments=_add_predict,
     extra="convert",
+)
+REPORT: Final = Command(
+    module="penstock.cli.report",
+    summary="write a report about a data set or a run as one HTML page",
+    description="""\
+Write one HTML file that needs no network and has no scripts. Of a data set: distributions of all fields,
+missing values, balance and drift between splits, sample records with pictures, duplicates, and warnings, such
+as a column that determines the target. Of a run also: scores, curves, calibration, the importance of inputs,
+the worst slices and mistakes, where the time went, and the model as a diagram. Figures about the data come
+from a sample, whose size the page states. With --json the figures are printed as JSON, and the file is
+written only if --out names it.""",
+    example="penstock report runs/pets --out pets.html",
+    add_arguments=_add_report,
+    extra="report",
 )
 DEMO: Final = Command(
     module="penstock.cli.demo",

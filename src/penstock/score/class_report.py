@@ -49,8 +49,8 @@ def describe_confusion(task: Task, truth: NDArray[Any], predicted: NDArray[Any])
     """Return the labels and the confusion matrix: rows are true classes, columns are predicted ones.
 
     For a multilabel target, one 2 × 2 matrix per label. The matrix is None if there are more than 200 labels,
-    or predictions that are not finite. `pairs` are the most frequent confusions of two classes, for any number
-    of labels: true label, predicted label, number of records.
+    or predictions that are not finite. `pairs` are the most frequent confusions of two classes, for any
+    number of labels: true label, predicted label, number of records.
     """
     labels = [plain_label(label) for label in task.labels]
     if not is_scorable(truth, predicted):

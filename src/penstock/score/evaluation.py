@@ -21,6 +21,22 @@ _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 MOST_CLASSES: Final = 200
 """Maximum number of classes of a confusion matrix; with more classes it is omitted."""
+
+MEANINGS: Final = {
+    "accuracy": "share of correct predictions",
+    "balanced_accuracy": "mean recall of the classes",
+    "auc": "probability that a member of the class is ranked higher; 0.5 is chance",
+    "pr_auc": "mean precision over all thresholds; chance is the share of the class",
+    "f1": "harmonic mean of precision and recall",
+    "log_loss": "cross-entropy of the predicted probabilities; lower is better",
+    "ece": "calibration error: probabilities against frequencies; lower is better",
+    "rmse": "root of the mean squared error; lower is better",
+    "mae": "mean absolute error; lower is better",
+    "r2": "share of the variance explained; 1 is perfect, 0 is no better than the mean",
+    "mape": "mean absolute error relative to the true value; lower is better",
+}
+"""What each score means, in a few words."""
+
 _MOST_SHOWN: Final = 10
 _WIDEST: Final = 110
 _TOGETHER: Final = " + "  # between the parts of a trial
@@ -92,6 +108,7 @@ class Evaluation:
         mistakes: The worst mistakes, by target.
         members: For an ensemble, the scores of each member by target, by name of the member.
         notes: Remarks on the numbers.
+        slice_notes: Those of them that are about slices.
 
     Printed, it shows the scores with their intervals, which inputs matter, and the worst mistakes.
     """
@@ -114,6 +131,7 @@ class Evaluation:
     importance_records: int = 0
     mistakes: dict[str, list[Mistake]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    slice_notes: tuple[str, ...] = ()
     data: str | None = None
     members: dict[str, dict[str, Scores]] = field(default_factory=dict)
 

@@ -102,6 +102,7 @@ def evaluate_split(
             for name, each in pairs.items()
         },
         notes=(*notes, *more),
+        slice_notes=tuple(more),
     )
 
 

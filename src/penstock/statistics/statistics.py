@@ -113,6 +113,19 @@ class Statistics:
         with np.errstate(invalid="ignore"):
             return {name: _summarise(measures[name]) for name in self._names}
 
+    def sampled_values(self) -> dict[str, dict[str, NDArray[np.float64]]]:
+        """Return the sorted samples that the quantiles come from, by field and by part of its statistics."""
+        measures = (self._first if self._merged is None else self._merged) or {}
+        return {
+            name: {
+                part: each.sample.values()
+                for part, each in measures[name].parts.items()
+                if isinstance(each, Spread)
+            }
+            for name in self._names
+            if name in measures
+        }
+
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, in plain dicts and lists."""
         return dump_statistics(self.num_rows, self.fields())

@@ -1,0 +1,52 @@
+"""`penstock report`: write a report about a data set or a run as HTML, or print its figures as JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from penstock.cli.command import import_quietly
+from penstock.cli.model_file import load_model
+from penstock.cli.option_values import list_given
+from penstock.cli.terminal import ProgressBar, format_count, format_size
+from penstock.foundation.keras_backend import importing_keras
+from penstock.foundation.terminal import escape
+from penstock.report.options import ReportOptions
+from penstock.report.report import USUAL_NAME, is_run, run_report
+
+_OPTIONS: Final = ("split", "records", "samples", "mistakes", "importance_records", "seed")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the report, print where it is, and return the exit status."""
+    options = ReportOptions(
+        **list_given(args, _OPTIONS), importance=not args.no_importance, overwrite=args.overwrite
+    )
+    # The figures are the output of --json; a file is written as well if it is named.
+    out = args.out if args.out is not None or args.json else USUAL_NAME
+    source = args.paths[0] if len(args.paths) == 1 else args.paths
+    model = None if args.model is None else partial(load_model, args.model)
+    if is_run(source):
+        with importing_keras("penstock report"):
+            import_quietly("penstock.training.run")
+    with ProgressBar("report") as bar:
+
+        def show(what: str, done: int, total: int) -> None:
+            bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
+
+        report = run_report(source, out, options, args.data, model, on_progress=show)
+    if args.json:
+        print(json.dumps(report, allow_nan=False))
+        return 0
+    if report["data"]:
+        warnings = report["data"]["warnings"]
+        print(format_count(len(warnings), "warning") + " about the data" + (":" if warnings else "."))
+        for each in warnings:
+            print(f"  {escape(each['text'])}")
+    for note in report["notes"]:
+        print(f"note: {escape(note)}")
+    print(f"{escape(str(out))}, {format_size(Path(out).stat().st_size)}: open it in a browser.")
+    return 0

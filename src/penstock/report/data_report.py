@@ -1,0 +1,141 @@
+"""The data half of a report: splits, fields, sample records, duplicates and warnings.
+
+In: an opened data set. Out: one dict, JSON-able. All figures come from a bounded sample of each split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from penstock.dataset import Dataset
+from penstock.errors import PayloadError
+from penstock.report.data_warnings import find_warnings
+from penstock.report.duplicates import describe_duplicates
+from penstock.report.field_report import describe_field
+from penstock.report.options import ReportOptions
+from penstock.report.sample_records import choose_rows, describe_records, sort_fields
+from penstock.report.split_sample import SplitSample, choose_records, sample_split
+from penstock.shards.manifest import Manifest
+from penstock.statistics.summary import FieldStatistics, load_statistics
+
+MOST_FIELDS: Final = 300
+"""Maximum number of fields with figures: targets, then inputs, in the order of the schema."""
+
+TRAIN: Final = "train"
+OnProgress = Callable[[str, int, int], None]
+
+
+def describe_data(
+    dataset: Dataset, options: ReportOptions, on_progress: OnProgress | None = None
+) -> dict[str, Any]:
+    """Return all figures about a data set.
+
+    Args:
+        dataset: The data set.
+        options: Options of the report.
+        on_progress: Called with the current task, its finished part, and the whole of it.
+
+    Raises:
+        PayloadError: The records are not Examples.
+        PenstockError: A record is bad, and the data set was opened to raise errors.
+    """
+    if dataset.payload == "other":
+        raise PayloadError(
+            "the records are not Examples, so that a report has no fields to describe",
+            path=dataset.paths[0],
+            advice="Look at the bytes: penstock inspect.",
+        )
+    samples = []
+    for name in dataset.splits:
+        split = dataset[name]
+        wanted = choose_records(split, options.records, len(dataset))
+
+        def show(done: int, total: int, name: str = name) -> None:
+            if on_progress is not None:
+                on_progress(f"reading {name}", done, total)
+
+        samples.append(sample_split(split, wanted, show))
+    reference = find_reference(samples)
+    forms = find_forms(dataset.manifest)
+    known = _load_known(dataset.manifest, reference)
+    names = sort_fields(dataset.schema)
+    fields = [
+        describe_field(
+            name, dataset.schema[name], samples, reference, forms.get(name, "value"), known.get(name)
+        )
+        for name in names[:MOST_FIELDS]
+    ]
+    duplicates = describe_duplicates(dataset.schema, samples, reference)
+    warnings = find_warnings(dataset.schema, samples, reference, fields, duplicates)
+    shown = dataset[reference.name] if reference is not None else None
+    return {
+        "paths": sorted({str(path.parent) for path in dataset.paths}),
+        "records": sum(each.num_records for each in samples),
+        "bytes": sum(each.num_bytes for each in samples),
+        "num_fields": len(dataset.schema),
+        "reference": None if reference is None else reference.name,
+        "splits": _describe_splits(samples),
+        "made": _describe_manifest(dataset.manifest),
+        "fields": fields,
+        "duplicates": duplicates,
+        "warnings": [each.to_json() for each in warnings],
+        "notes": {name: str(note) for name, note in dataset.notes.items()},
+        "samples": []
+        if shown is None
+        else describe_records(shown, choose_rows(len(shown), options.samples), forms),
+    }
+
+
+def find_reference(samples: list[SplitSample]) -> SplitSample | None:
+    """Return the sample of the train split, or of the first split with records; None if all are empty."""
+    filled = [each for each in samples if each.num_read]
+    return next((each for each in filled if each.name == TRAIN), filled[0] if filled else None)
+
+
+def find_forms(manifest: Manifest | None) -> dict[str, str]:
+    """Return the fields that were dates or times in the raw data, as the manifest describes them."""
+    columns = manifest.plan.get("columns") if manifest is not None and manifest.plan else None
+    found = {}
+    for column, each in (columns or {}).items():
+        if isinstance(each, Mapping) and each.get("from") in ("date", "time"):
+            found[str(each.get("name") or column)] = str(each["from"])
+    return found
+
+
+def _load_known(manifest: Manifest | None, reference: SplitSample | None) -> dict[str, FieldStatistics]:
+    """Return the statistics of the train split in the manifest, if only a part of it was read."""
+    if manifest is None or not manifest.statistics or reference is None or reference.name != TRAIN:
+        return {}
+    return {} if reference.is_whole else load_statistics(manifest.statistics)
+
+
+def _describe_splits(samples: list[SplitSample]) -> list[dict[str, Any]]:
+    total = sum(each.num_records for each in samples)
+    return [
+        {
+            "name": each.name,
+            "records": each.num_records,
+            "share": each.num_records / total if total else None,
+            "bytes": each.num_bytes,
+            "read": each.num_read,
+            "skipped": each.num_skipped,
+            "is_whole": each.is_whole,
+        }
+        for each in samples
+    ]
+
+
+def _describe_manifest(manifest: Manifest | None) -> dict[str, Any] | None:
+    if manifest is None:
+        return None
+    names = ("method", "seed", "group", "by", "time", "stratify", "duplicates", "equal_rows")
+    return {
+        "split": {name: manifest.split[name] for name in names if manifest.split.get(name) is not None},
+        "rejected": manifest.rejects.get("count", 0),
+        "source": [
+            {key: each.get(key) for key in ("name", "rows", "bytes") if each.get(key) is not None}
+            for each in manifest.source
+        ],
+        "version": manifest.version,
+    }

@@ -1,0 +1,272 @@
+"""The HTML page of a report: one file without scripts, and with everything inside.
+
+In: the object that `report.py` makes. Out: the text of the page. Templates escape all that comes from data;
+the page also forbids scripts and the network by a content security policy.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from penstock.foundation.wording import count
+from penstock.report import charts
+from penstock.score.evaluation import MEANINGS, format_number, format_score
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
+_SIZES: Final = ("bytes", "KB", "MB", "GB", "TB")
+_THOUSAND: Final = 1000
+_MOST_CHARTED: Final = 40  # fields: about 5 KB and a tenth of a second each
+_MOST_CLASSES: Final = 20
+_KINDS: Final = {"data": "Data set", "run": "Run, trained on", "folds": "Cross-validation of"}
+_TITLES: Final = {
+    "frequencies": "Values",
+    "values": "Numbers",
+    "lengths": "Number of values",
+    "characters": "Characters",
+    "widths": "Width in pixels",
+    "heights": "Height in pixels",
+    "formats": "Format",
+    "bytes": "Size in bytes",
+}
+
+
+def draw_page(report: Mapping[str, Any]) -> str:
+    """Return the page of a report.
+
+    Args:
+        report: The figures, as `make_report` returns them.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        extensions=["jinja2.ext.do"],
+    )
+    environment.filters.update(
+        count=_format_count, counted=count, number=_format_any, percent=_format_percent, score=format_score
+    )
+    environment.filters.update(size=_format_size, seconds=_format_seconds, answer=_format_answer)
+    environment.globals.update(
+        charts=charts, titles=_TITLES, shares=_find_shares, few=_take_few, charted=_choose_charted
+    )
+    environment.globals.update(
+        pairs=_pair_metrics, ranked=_rank_drops, meanings=MEANINGS, worst_classes=_find_worst_classes
+    )
+    environment.globals.update(drawn=_choose_drawn, overview=_summarize_field, worst=_find_worst)
+    clean = _clean(report)
+    page = environment.get_template("page.html").render(
+        **clean, subtitle=_describe(clean), tiles=_list_tiles(clean), sections=_list_sections(clean)
+    )
+    return str(page)
+
+
+def _describe(report: Mapping[str, Any]) -> str:
+    """Return the line below the title."""
+    paths = report["data"]["paths"] if report["data"] else []
+    places = ", ".join(paths[:3]) + (", …" if len(paths) > 3 else "")
+    return f"{_KINDS[report['kind']]} {places}".strip()
+
+
+def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the figures at the top of the page."""
+    tiles: list[dict[str, str]] = []
+
+    def add(name: str, value: str, more: str = "") -> None:
+        tiles.append({"name": name, "value": value, "more": more})
+
+    evaluation = report["evaluation"]
+    if evaluation:
+        for target, name in evaluation["main_scores"].items():
+            scores, more = evaluation["targets"][target], ""
+            interval = evaluation["intervals"].get(target, {}).get(name)
+            if interval:
+                more = f"95 %: {format_score(interval[0])} to {format_score(interval[1])}"
+            label = (
+                f"{name} of {target}" if len(evaluation["tasks"]) > 1 else f"{name} on {evaluation['split']}"
+            )
+            add(label, format_score(scores.get(name)), more)
+    for target, scores in report["folds"]["mean"].items() if report["folds"] else ():
+        name = next(iter(scores), None)
+        if name is not None:
+            spread = format_score(report["folds"]["deviation"].get(target, {}).get(name))
+            add(f"{name} of {target}, mean", format_score(scores[name]), f"deviation {spread}")
+    run = report["run"]
+    if run:
+        histories = run["histories"].values()
+        epochs = sum(len(each["epochs"]) for each in histories)
+        best = [each["best_epoch"] for each in histories if each["best_epoch"] is not None]
+        add("epochs", str(epochs), f"best: {best[0]}" if len(best) == 1 else count(len(best), "run"))
+        add("training time", _format_seconds(sum(each["seconds"] for each in histories)))
+    if report["model"]:
+        add("parameters", _format_count(report["model"]["parameters"]))
+    data = report["data"]
+    if data:
+        add("records", _format_count(data["records"]), count(len(data["splits"]), "split"))
+        add("fields", _format_count(data["num_fields"]))
+        add("size", _format_size(data["bytes"]))
+        serious = sum(each["is_serious"] for each in data["warnings"])
+        add("warnings about the data", str(len(data["warnings"])), f"{serious} serious" if serious else "")
+    return tiles
+
+
+def _list_sections(report: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return the sections of the page, for its navigation."""
+    titles: dict[str, str] = {}
+    evaluation = report["evaluation"]
+    titles |= {"folds": "Folds"} if report["folds"] else {}
+    if evaluation:
+        titles |= {"scores": "Scores", "curves": "Curves"}
+        titles |= {"importance": "Importance"} if evaluation["importance_by_target"] else {}
+        titles |= {"slices": "Slices", "mistakes": "Mistakes"}
+    titles |= {"training": "Training"} if report["run"] else {}
+    titles |= {"model": "Model"} if report["model"] else {}
+    if report["data"]:
+        titles |= {"warnings": "Warnings", "splits": "Splits", "fields": "Fields"}
+        titles |= {"samples": "Samples"} if report["data"]["samples"] else {}
+    return [{"id": name, "title": title} for name, title in titles.items()]
+
+
+def _find_shares(part: Mapping[str, Any]) -> dict[str, list[float | None]]:
+    """Return the counts of values as shares of all values of their split, of a few splits."""
+    found: dict[str, list[float | None]] = {}
+    for split, counts in _take_few(part["counts"]).items():
+        total = sum(counts) + part["others"][split]
+        found[split] = [each / total if total else None for each in counts]
+    return found
+
+
+def _take_few(series: Mapping[str, Any]) -> dict[str, Any]:
+    """Return as many series as a chart has colours."""
+    return dict(list(series.items())[: charts.NUM_COLORS])
+
+
+def _choose_charted(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return fields[:_MOST_CHARTED]
+
+
+def _choose_drawn(field: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return the parts of a field that have a chart: at most two, without counts where bins say more."""
+    parts = {name: part for name, part in field["parts"].items() if part["kind"] == "values" or part["edges"]}
+    if "values" in parts and "frequencies" in parts:
+        name = "frequencies" if len(parts["values"]["edges"]) > charts.NUM_COLORS else "values"
+        del parts[name]
+    parts = {name: part for name, part in parts.items() if part["kind"] == "numbers" or part["values"]}
+    return list(parts.items())[:2]
+
+
+def _pair_metrics(histories: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return one chart per metric: curves of training and validation, of each run."""
+    found: dict[str, dict[str, Any]] = {}
+    for run, history in histories.items():
+        for name, values in history["metrics"].items():
+            if all(value is None for value in values):
+                continue
+            base = name.removeprefix("val_")
+            base = "loss" if base == "data_loss" else base
+            what = "validation" if name.startswith("val_") else "training"
+            what = "validation, without penalties" if name == "val_data_loss" else what
+            label = f"{run}, {what}" if run else what
+            found.setdefault(base, {})[label] = (history["epochs"], values)
+    return found
+
+
+def _find_worst_classes(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the classes with the lowest F1, among those that have records."""
+    known = [each for each in classes if each["support"] and each["f1"] is not None]
+    return sorted(known, key=lambda each: float(each["f1"]))[:_MOST_CLASSES]
+
+
+def _rank_drops(drops: Mapping[str, float | None], most: int = 20) -> dict[str, float | None]:
+    """Return the inputs that matter most, with their drops of the score."""
+    known = {name: drop for name, drop in drops.items() if drop is not None}
+    return dict(sorted(known.items(), key=lambda item: -item[1])[:most])
+
+
+def _summarize_field(field: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a field in the table of all fields: figures of the first split, usually train."""
+    split = next((name for name, each in field["splits"].items() if each["count"]), None)
+    row: dict[str, Any] = dict.fromkeys(("distinct", "mean", "min", "median", "max"), "")
+    row["missing"] = None if split is None else field["splits"][split]["missing_share"]
+    parts = field["parts"]
+    values = parts.get("frequencies")
+    if values and split in values["num_distinct"]:
+        row["distinct"] = ("" if values["is_complete"] else "≥ ") + f"{values['num_distinct'][split]:,}"
+    numbers = parts.get("values") or parts.get("characters") or parts.get("widths")
+    summary = numbers["summary"].get(split) if numbers else None
+    if summary:
+        row |= {
+            "mean": "" if "first" in summary else _format_any(_round(summary["mean"])),
+            "min": summary.get("first") or _format_any(summary["min"]),
+            "median": "" if "first" in summary else _format_any(_round(summary["quantiles"].get("0.5"))),
+            "max": summary.get("last") or _format_any(summary["max"]),
+        }
+    worst = [_find_worst(each) for each in field["drift"].values()]
+    found = [each for each in worst if each is not None]
+    row["drift"] = max((each["distance"] for each in found), default=None)
+    row["is_notable"] = any(each["is_notable"] for each in found)
+    return row
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else float(f"{value:.4g}")
+
+
+def _find_worst(drifts: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the drift that is farthest beyond chance."""
+    return max(drifts, key=lambda each: (each["is_notable"], each["distance"]), default=None)
+
+
+def _clean(value: Any) -> Any:
+    """Return a value in which texts have no characters that a page cannot hold."""
+    if isinstance(value, str):
+        return _UNPRINTABLE.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {_clean(key): _clean(each) for key, each in value.items()}
+    return [_clean(each) for each in value] if isinstance(value, list | tuple) else value
+
+
+def _format_count(value: int) -> str:
+    return f"{value:,}"
+
+
+def _format_any(value: float | None) -> str:
+    if value is None:
+        return "–"
+    is_large = isinstance(value, int) or (float(value).is_integer() and abs(value) < 1e15)
+    return f"{value:,.0f}" if is_large else format_number(value)
+
+
+def _format_percent(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{100 * value:.3g} %" if value < 0.1 else f"{100 * value:.1f} %"
+
+
+def _format_size(num_bytes: float) -> str:
+    for unit in _SIZES[:-1]:
+        if num_bytes < _THOUSAND:
+            return f"{num_bytes:.3g} {unit}"
+        num_bytes /= _THOUSAND
+    return f"{num_bytes:.3g} {_SIZES[-1]}"
+
+
+def _format_seconds(value: float) -> str:
+    if value < 60:
+        return f"{value:.1f} s"
+    minutes, seconds = divmod(round(value), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
+def _format_answer(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_format_answer, value)) or "none"
+    return format_score(value) if isinstance(value, float) else str(value)

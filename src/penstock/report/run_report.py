@@ -1,0 +1,225 @@
+"""The run half of a report: settings, curves of training, where the time went, scores and mistakes.
+
+In: an opened run, and the split to evaluate it on. Out: dicts, JSON-able.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.dataset import Dataset, Split
+from penstock.jobs.predict.evaluate import run_evaluation
+from penstock.report.data_report import OnProgress, find_forms
+from penstock.report.options import ReportOptions
+from penstock.report.sample_records import describe_records
+from penstock.schema.schema import Schema
+from penstock.score.evaluation import Evaluation
+from penstock.score.options import EvaluateOptions
+from penstock.score.scores import Number
+from penstock.training.options import is_lower_better
+from penstock.training.run_files import NOT_METRICS
+
+MOST_SLICED: Final = 30
+"""Maximum number of fields whose values are sliced by."""
+
+_MOST_SLICES: Final = 15
+_LEAST_SHARE: Final = 0.01
+_LEAST_RECORDS: Final = 10
+_SLICED: Final = ("category", "number", "text", "sequence")
+_USUAL_SPLITS: Final = ("test", "validation")
+_SLICE_SCORES: Final = {"regression": ("mae", False)}
+_USUAL_SCORE: Final = ("accuracy", True)
+
+
+def describe_training(run: Any) -> dict[str, Any]:
+    """Return settings, curves and times of a run, or of each member of an ensemble.
+
+    Args:
+        run: The run, a `Run` or what has its attributes.
+    """
+    members = list(getattr(run, "members", ()))
+    settings = getattr(run, "settings", {})
+    histories = (
+        {each.folder.name: each.history for each in members}
+        if members
+        else {"": getattr(run, "history", None) or []}
+    )
+    return {
+        "folder": str(getattr(run, "folder", "")),
+        "tasks": {name: task.describe() for name, task in run.tasks.items()},
+        "members": [each.folder.name for each in members],
+        "settings": {name: list_settings(settings.get(name)) for name in ("train", "model", "facts")},
+        "histories": {name: describe_history(rows, settings, run.tasks) for name, rows in histories.items()},
+        "choices": {name: each.to_json() for name, each in getattr(run, "choices", {}).items()},
+    }
+
+
+def list_settings(table: object) -> dict[str, Any]:
+    """Return settings of `run.yaml` with one value each, those of inner tables with a dot in their name."""
+    if not isinstance(table, Mapping):
+        return {} if table is None else {"": str(table)}
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            found |= {f"{name}.{key}": each for key, each in list_settings(value).items()}
+        else:
+            found[str(name)] = value if isinstance(value, bool | int | str) else _plain(value)
+    return found
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return None if value is None else str(value)
+
+
+def describe_history(
+    rows: Sequence[Mapping[str, float]], settings: Mapping[str, Any], targets: Iterable[str] = ()
+) -> dict[str, Any]:
+    """Return the metrics of all epochs as columns, the best epoch, and the time of each epoch.
+
+    Args:
+        rows: Rows of `history.csv`.
+        settings: Content of `run.yaml`.
+        targets: Names of the targets.
+    """
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in NOT_METRICS]
+    ends = [float(row.get("seconds", 0.0)) for row in rows]
+    seconds = [end - begin for begin, end in zip([0.0, *ends], ends, strict=False)]
+    return {
+        "epochs": [int(row.get("epoch", number + 1)) for number, row in enumerate(rows)],
+        "metrics": {name: [_finite(row.get(name)) for row in rows] for name in names},
+        "learning_rate": [_finite(row.get("learning_rate")) for row in rows],
+        "best_epoch": _find_best(rows, settings, targets),
+        "seconds": ends[-1] if ends else 0.0,
+        "time": {
+            "epoch": [round(each, 3) for each in seconds],
+            "waiting": [_finite(row.get("waiting_seconds")) for row in rows],
+            "validation": [_finite(row.get("validation_seconds")) for row in rows],
+        },
+    }
+
+
+def _finite(value: float | None) -> Number:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def _find_best(
+    rows: Sequence[Mapping[str, float]], settings: Mapping[str, Any], targets: Iterable[str]
+) -> int | None:
+    """Return the number of the epoch whose weights the run has: the best on validation, or the last."""
+    options = settings.get("train")
+    monitor = options.get("monitor") if isinstance(options, Mapping) else None
+    known = [(value, row) for row in rows if (value := _finite(row.get(str(monitor)))) is not None]
+    if not rows or not any(name.startswith("val_") for name in rows[-1]) or not known:
+        return int(rows[-1].get("epoch", len(rows))) if rows else None
+    choose = min if is_lower_better(str(monitor), targets) else max
+    return int(choose(known, key=lambda each: each[0])[1].get("epoch", 0))
+
+
+def choose_split(dataset: Dataset, wanted: str | None) -> Split | None:
+    """Return the split to evaluate on: the wanted one, else "test", "validation" or any with records."""
+    if wanted is not None:
+        return dataset[wanted]
+    filled = [name for name in dataset.splits if len(dataset[name])]
+    usual = [name for name in _USUAL_SPLITS if name in filled]
+    return dataset[(usual or filled)[0]] if filled else None
+
+
+def choose_slices(schema: Schema, inputs: Sequence[str], data: Mapping[str, Any] | None) -> tuple[str, ...]:
+    """Return the inputs to slice by: categories, then fields with missing values, then others."""
+    found = {each["name"]: each for each in data["fields"]} if data else {}
+
+    def rank(name: str) -> int:
+        if schema[name].type_name == "category":
+            return 0
+        splits = found[name]["splits"].values() if name in found else ()
+        return 1 if any(each["missing"] for each in splits) else 2
+
+    names = [name for name in inputs if name in schema and schema[name].type_name in _SLICED]
+    return tuple(sorted(names, key=rank)[:MOST_SLICED])
+
+
+def describe_evaluation(
+    run: Any,
+    split: Split,
+    slices: Sequence[str],
+    options: ReportOptions,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Evaluate a run on a split; return the JSON form of the evaluation with the worst slices and mistakes.
+
+    Args:
+        run: The run.
+        split: The split.
+        slices: Names of the fields to slice by.
+        options: Options of the report.
+        on_progress: Called with the current task, its finished part, and the whole of it.
+    """
+    chosen = EvaluateOptions(
+        slices=tuple(slices),
+        mistakes=options.mistakes,
+        importance=options.importance,
+        importance_records=options.importance_records,
+        seed=options.seed,
+    )
+    found = run_evaluation(run, split, None, chosen, on_progress=on_progress)
+    form = found.to_json()
+    forms = find_forms(split.manifest)
+    return {
+        **form,
+        "notes": [note for note in form["notes"] if note not in found.slice_notes],
+        "slice_notes": list(found.slice_notes),
+        "main_scores": found.main_scores,
+        "parts": {target: [list(row) for row in found.list_parts(target)] for target in found.tasks},
+        "worst_slices": {target: find_worst_slices(found, target) for target in found.tasks},
+        "mistakes": {
+            target: _describe_mistakes(each, split, forms, found.tasks)
+            for target, each in form["mistakes"].items()
+        },
+    }
+
+
+def _describe_mistakes(
+    mistakes: Sequence[Mapping[str, Any]], split: Split, forms: Mapping[str, str], targets: Container[str]
+) -> list[dict[str, Any]]:
+    """Return mistakes with the values of their records, pictures included, in place of shortened inputs."""
+    records = describe_records(split, [each["row"] for each in mistakes], forms, targets)
+    return [
+        {
+            **{key: value for key, value in each.items() if key not in ("inputs", "file")},
+            "file": Path(each["file"]).name,
+            "values": record["values"],
+        }
+        for each, record in zip(mistakes, records, strict=True)
+    ]
+
+
+def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
+    """Return the slices with the worst scores, among those that have enough records.
+
+    Args:
+        found: The evaluation, with slices.
+        target: Name of the target.
+
+    Returns:
+        `score`, the name of the score; `overall`, that of all records; `least`, the number of records below
+        which slices are left out; and `slices`, the worst first, with field, value, records and score.
+    """
+    score, is_higher_better = _SLICE_SCORES.get(found.tasks[target].kind, _USUAL_SCORE)
+    overall = found.targets[target].get(score)
+    least = max(_LEAST_RECORDS, math.ceil(_LEAST_SHARE * found.records))
+    listed: list[dict[str, Any]] = [
+        {"field": name, "value": each.name, "records": each.records, "score": value}
+        for name, slices in found.slices.items()
+        for each in slices
+        if each.records >= least and (value := each.targets[target].get(score)) is not None
+    ]
+    if overall is not None:
+        sign = 1 if is_higher_better else -1
+        listed = [each for each in listed if sign * (each["score"] - overall) < 0]
+        listed.sort(key=lambda each: sign * each["score"])
+    return {"score": score, "overall": overall, "least": least, "slices": listed[:_MOST_SLICES]}

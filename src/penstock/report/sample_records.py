@@ -1,0 +1,93 @@
+"""Records to look at: values shortened, images as thumbnails, numbers of sequences for small charts.
+
+In: a split and row numbers. Out: one dict per record, JSON-able.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.dataset import Split
+from penstock.errors import PenstockError
+from penstock.report.pictures import make_thumbnail
+from penstock.schema.schema import Schema
+from penstock.score.evaluation import format_date
+from penstock.score.mistakes import shorten_value
+from penstock.score.scores import to_number
+
+MOST_FIELDS: Final = 30
+"""Maximum number of values of a record that are shown: targets, then fields in the order of the schema."""
+
+_MOST_NUMBERS: Final = 100  # of a sequence
+_LEAST_NUMBERS: Final = 16  # fewer are easier to read than to draw
+
+
+def choose_rows(num_records: int, num_wanted: int) -> list[int]:
+    """Return row numbers at even distances.
+
+    Example:
+        >>> choose_rows(100, 4)
+        [12, 37, 62, 87]
+    """
+    num_shown = min(num_records, num_wanted)
+    return [(2 * number + 1) * num_records // (2 * num_shown) for number in range(num_shown)]
+
+
+def describe_records(
+    split: Split,
+    rows: Iterable[int],
+    forms: Mapping[str, str] | None = None,
+    left_out: Container[str] = (),
+) -> list[dict[str, Any]]:
+    """Return the values of some records; a record that cannot be read has an `error` instead.
+
+    Args:
+        split: The split.
+        rows: Numbers of the records.
+        forms: Type of the values in each raw column: "date" and "time" are stored as numbers.
+        left_out: Names of fields that are not shown.
+    """
+    names = [name for name in sort_fields(split.schema) if name not in left_out]
+    found: list[dict[str, Any]] = []
+    for row in rows:
+        record: dict[str, Any] = {"split": split.name, "row": row}
+        try:
+            sample = split[row]
+        except PenstockError as error:
+            found.append({**record, "error": str(error), "values": []})
+            continue
+        values = [
+            _describe_value(name, split.schema[name].type_name, sample.get(name), (forms or {}).get(name))
+            for name in names[:MOST_FIELDS]
+        ]
+        found.append({**record, "values": values, "num_left": max(0, len(names) - MOST_FIELDS)})
+    return found
+
+
+def sort_fields(schema: Schema) -> list[str]:
+    """Return the names of the fields: targets, inputs, and those that models do not read."""
+    order = {"target": 0, "input": 1}
+    return sorted(schema, key=lambda name: order.get(schema[name].role, 2))
+
+
+def _describe_value(name: str, type_name: str, value: Any, form: str | None) -> dict[str, Any]:
+    if value is None:
+        return {"name": name, "type": type_name, "text": None}
+    date = format_date(value, form or "value")
+    found: dict[str, Any] = {"name": name, "type": type_name, "text": date or _format(shorten_value(value))}
+    picture = make_thumbnail(value) if type_name in ("image", "tensor") else None
+    if picture is not None:
+        found["picture"] = picture
+    if isinstance(value, np.ndarray) and value.ndim == 1 and len(value) >= _LEAST_NUMBERS:
+        step = -(-len(value) // _MOST_NUMBERS)
+        found["numbers"] = [to_number(float(each)) for each in value[::step]]
+    return found
+
+
+def _format(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_format, value))
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

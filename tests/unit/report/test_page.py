@@ -1,0 +1,119 @@
+"""The page: escaped, complete in itself, small, and drawn for anything that the figures may hold."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from image_files import saved
+from penstock.report import charts
+from penstock.report.page import draw_page
+from penstock.report.report import write_report
+from report_pages import check_page
+
+HOSTILE = '</style><script>alert("1")</script><img src=x onerror=alert(2)>&amp;\x00\x1b[31m\u202e$\\frac{'
+
+
+def test_hostile_names_and_values_are_text(tmp_path):
+    rows = [
+        {
+            HOSTILE: HOSTILE if number % 3 else "plain",
+            "note": f"{HOSTILE} {number}",
+            "y": f"{HOSTILE}{number % 2}",
+        }
+        for number in range(90)
+    ]
+    fields = {HOSTILE: ps.fields.Category(), "note": ps.fields.Text()}
+    dataset = ps.convert(rows, tmp_path / "pets", target="y", fields=fields)
+    out = tmp_path / "report.html"
+    write_report(dataset, out)
+    page = out.read_text(encoding="utf-8")
+    read = check_page(page)
+    assert any('<script>alert("1")</script>' in text for text in read.texts)
+    assert "\x00" not in page
+    assert "\x1b" not in page
+
+
+def test_texts_that_are_not_unicode_are_written(tmp_path):
+    report = write_report(ps.convert([{"x": 1, "y": 0}, {"x": 2, "y": 1}], tmp_path / "d", target="y"), None)
+    report["notes"] = ["half a pair: \ud800", "\ufffe"]
+    check_page(draw_page(report)).texts.index("half a pair: \ufffd")
+    draw_page(report).encode()
+
+
+def test_page_of_many_fields_and_classes_is_small(tmp_path):
+    rows = [
+        {**{f"x{at}": float((number * 7 + at) % 13) for at in range(150)}, "y": f"class {number % 300}"}
+        for number in range(600)
+    ]
+    out = tmp_path / "wide.html"
+    found = write_report(ps.convert(rows, tmp_path / "wide", target="y"), out)
+    assert found["data"]["num_fields"] == 151
+    assert out.stat().st_size < 600_000
+    check_page(out.read_text())
+
+
+def test_photos_become_thumbnails_of_some_kilobytes(tmp_path):
+    draws = np.random.default_rng(1)
+    rows = [
+        {"photo": saved(draws.integers(0, 256, (400, 600, 3), np.uint8), "jpeg"), "y": number % 2}
+        for number in range(20)
+    ]
+    out = tmp_path / "photos.html"
+    found = write_report(ps.convert(rows, tmp_path / "photos", target="y"), out)
+    pictures = [
+        value["picture"]
+        for each in found["data"]["samples"]
+        for value in each["values"]
+        if "picture" in value
+    ]
+    assert len(pictures) == 12
+    assert max(map(len, pictures)) < 40_000
+    assert out.stat().st_size < 3_000_000
+
+
+def test_damaged_image_is_shown_as_its_description(tmp_path):
+    photo = saved(np.zeros((40, 60, 3), np.uint8), "png")[:60]
+    rows = [{"photo": photo, "y": float(number)} for number in range(30)]
+    fields = {"photo": ps.fields.Image()}
+    found = write_report(ps.convert(rows, tmp_path / "d", fields=fields), tmp_path / "d.html")
+    values = [value for each in found["data"]["samples"] for value in each["values"]]
+    assert {value["text"] for value in values if value["name"] == "photo"} == {"png 60 × 40, 60 bytes"}
+    assert not [value for value in values if "picture" in value]
+
+
+def test_figures_are_json_and_the_page_comes_from_them_alone(tmp_path):
+    found = write_report(
+        ps.convert([{"x": 1.5, "y": 0}] * 40 + [{"x": 2.5, "y": 1}] * 40, tmp_path / "d", target="y"),
+        tmp_path / "a.html",
+    )
+    again = json.loads(json.dumps(found, allow_nan=False))
+    assert draw_page(again) == (tmp_path / "a.html").read_text()
+
+
+@pytest.mark.parametrize("numbers", [[1.0], [None, None], [1e308, -1e308], [0.0] * 5])
+def test_charts_are_drawn_for_any_numbers(numbers):
+    x = list(range(len(numbers)))
+    for chart in (
+        charts.draw_lines({"a": (x, numbers)}, "t"),
+        charts.draw_bars([HOSTILE] * len(numbers), {"a": numbers}, HOSTILE),
+        charts.draw_points(numbers, numbers, "t", x_label="x", y_label="y"),
+        charts.draw_spark(numbers, "t"),
+    ):
+        assert re.fullmatch(r"<svg [^>]*>.*</svg>", str(chart), re.DOTALL)
+        assert "<script" not in str(chart)
+        assert "nan" not in str(chart)
+
+
+def test_chart_follows_the_style_sheet_and_is_small():
+    edges = np.linspace(0, 1, 31).tolist()
+    counts = {"train": list(range(30)), "test": list(range(30, 0, -1))}
+    chart = str(charts.draw_histogram(edges, counts, "a & b"))
+    assert len(chart) < 5000
+    assert 'aria-label="a &amp; b"' in chart
+    assert {"var(--c0)", "var(--c1)", "var(--grid)", "currentColor"} <= set(
+        re.findall(r"var\(--\w+\)|currentColor", chart)
+    )
+    assert not re.findall(r"#[0-9a-f]{6}", chart)

@@ -1,0 +1,268 @@
+"""Reports on runs of all kinds, whose models add up their inputs, against an evaluation and numbers by hand."""
+
+import json
+import shutil
+
+import pytest
+
+import penstock as ps
+from fake_runs import FakeRun, fit_run
+from penstock.errors import NoSuchPathError, OptionError, StateError, UnknownNameError
+from penstock.model.task import Task
+from penstock.report.page import draw_page
+from penstock.report.report import write_report
+from penstock.report.run_report import describe_history, find_worst_slices
+from penstock.score.evaluation import Evaluation, SliceScores
+from penstock.training.run_files import write_history, write_run_config
+from report_pages import check_page
+
+
+def make_rows(num_rows=120, target=lambda number: "yes" if number % 3 else "no"):
+    return [
+        {
+            "age": float(number % 7) if number % 5 else None,
+            "kind": ("cat", "dog", "hen")[number % 3],
+            "note": f"a shy animal, number {number}",
+            "y": target(number),
+        }
+        for number in range(num_rows)
+    ]
+
+
+def report_on(run, folder, **options):
+    """Return figures and page of a run, both checked."""
+    out = folder / "report.html"
+    found = write_report(run, out, importance=False, **options)
+    json.dumps(found, allow_nan=False)
+    page = out.read_text()
+    check_page(page)
+    assert draw_page(json.loads(json.dumps(found))) == page
+    return found, page
+
+
+@pytest.fixture
+def run(tmp_path):
+    split = {"train": 0.6, "test": 0.4}
+    return fit_run(make_rows(), tmp_path / "data", target="y", split=split)
+
+
+def test_scores_are_those_of_an_evaluation(run, tmp_path):
+    found, _ = report_on(run, tmp_path)
+    wanted = ps.evaluate(run, split="test", importance=False, mistakes=8)
+    evaluation = found["evaluation"]
+    assert (evaluation["split"], evaluation["records"]) == ("test", len(ps.open(run.data)["test"]))
+    assert evaluation["targets"] == wanted.targets
+    assert evaluation["confusion"] == wanted.confusion
+    assert [each["row"] for each in evaluation["mistakes"]["y"]] == [
+        each.row for each in wanted.mistakes["y"]
+    ]
+    assert found["data"]["records"] == 120
+
+
+def test_mistakes_show_the_inputs_of_their_records(run, tmp_path):
+    found, page = report_on(run, tmp_path)
+    worst = found["evaluation"]["mistakes"]["y"][0]
+    sample = ps.open(run.data)["test"][worst["row"]]
+    values = {each["name"]: each["text"] for each in worst["values"]}
+    assert values["note"] == sample["note"]
+    assert values["age"] == (f"{sample['age']:g}" if "age" in sample else None)
+    assert "y" not in values  # it is named beside the prediction
+    assert worst["truth"] == sample["y"]
+    assert sample["note"] in page
+
+
+def test_split_can_be_chosen_and_must_exist(run, tmp_path):
+    found, _ = report_on(run, tmp_path, split="train")
+    assert found["evaluation"]["split"] == "train"
+    with pytest.raises(UnknownNameError) as caught:
+        write_report(run, None, split="tset")
+    assert caught.value.field == "tset"
+
+
+def test_run_whose_data_is_gone_has_a_report_that_says_so(run, tmp_path):
+    shutil.rmtree(run.data)
+    found, page = report_on(run, tmp_path)
+    assert (found["data"], found["evaluation"]) == (None, None)
+    assert "--data" in found["notes"][0]
+    assert str(run.data) in found["notes"][0]
+    assert "--data" in page
+
+
+def test_data_can_be_elsewhere(run, tmp_path):
+    shutil.move(run.data, tmp_path / "moved")
+    found = write_report(run, None, data=tmp_path / "moved", importance=False)
+    assert found["evaluation"]["records"] > 0
+    with pytest.raises(OptionError) as caught:
+        write_report(tmp_path / "moved", None, data=tmp_path / "moved")
+    assert caught.value.field == "data"
+
+
+@pytest.mark.parametrize(
+    ("target", "kind"),
+    [
+        (lambda number: number * 1.5, "regression"),
+        (lambda number: ("a", "b", "c", "d")[number % 4], "multiclass"),
+        (lambda number: f"class {number % 40}", "multiclass"),
+        (lambda number: [("red", "big"), ("red",), ("big", "old")][number % 3], "multilabel"),
+    ],
+)
+def test_each_kind_of_target_has_a_report(tmp_path, target, kind):
+    fields = {"y": ps.fields.Sequence("string", role="target")} if kind == "multilabel" else None
+    rows = make_rows(target=lambda number: list(target(number)) if kind == "multilabel" else target(number))
+    overrides = {"y": ps.transform.Encode(output="multi_hot")} if kind == "multilabel" else None
+    chosen = {"target": "y"} if fields is None else {"fields": fields}
+    run = fit_run(rows, tmp_path / "data", overrides, **chosen)
+    found, _ = report_on(run, tmp_path)
+    assert found["evaluation"]["tasks"] == {"y": kind}
+    assert found["evaluation"]["split"] == "train"
+    curves = found["evaluation"]["curves"]["y"]
+    assert set(curves) == ({"residuals"} if kind == "regression" else {"classes", "calibration"})
+
+
+def test_several_targets_have_scores_each(tmp_path):
+    rows = [{**row, "price": float(number)} for number, row in enumerate(make_rows())]
+    found, _ = report_on(fit_run(rows, tmp_path / "data", target=["y", "price"]), tmp_path)
+    assert set(found["evaluation"]["targets"]) == set(found["evaluation"]["worst_slices"]) == {"y", "price"}
+
+
+def test_thousands_of_classes_have_a_report_of_bounded_size(tmp_path):
+    rows = [{"x": float(number), "y": f"class {number % 3000}"} for number in range(6000)]
+    run = fit_run(rows, tmp_path / "data", target="y")
+    found, page = report_on(run, tmp_path, mistakes=2, samples=2)
+    assert found["evaluation"]["confusion"]["y"]["matrix"] is None
+    assert len(found["evaluation"]["classes"]["y"]) == 3000
+    assert len(page) < 500_000
+
+
+def test_one_record_has_a_report(tmp_path):
+    split = {"train": 0.98, "test": 0.02}
+    run = fit_run(make_rows(60), tmp_path / "data", target="y", split=split)
+    found, _ = report_on(run, tmp_path)
+    assert found["evaluation"]["records"] == len(ps.open(run.data)["test"]) <= 2
+    assert found["evaluation"]["targets"]["y"]["auc"] in (None, 0, 0.5, 1)
+
+
+def test_importance_is_measured_by_input_and_by_kind(run, tmp_path):
+    found = write_report(run, tmp_path / "report.html", importance_records=40)
+    evaluation = found["evaluation"]
+    assert set(evaluation["importance_by_target"]["y"]) == {"age", "kind", "note"}
+    assert set(evaluation["ablation_by_target"]["y"]) == {"numbers", "categories", "text"}
+    assert evaluation["importance_records"] == 40
+    check_page((tmp_path / "report.html").read_text())
+
+
+def make_evaluation(slices, kind="binary", overall=0.8):
+    task = Task("y", kind, ("no", "yes") if kind == "binary" else ())
+    name = "accuracy" if kind == "binary" else "mae"
+    found = [
+        SliceScores(value, None, None, records, {"y": {name: score}}) for value, records, score in slices
+    ]
+    return Evaluation(
+        split="test", records=2000, tasks={"y": task}, targets={"y": {name: overall}}, intervals={}, classes={},
+        confusion={}, slices={"kind": found},
+    )  # fmt: skip
+
+
+def test_worst_slices_have_enough_records_and_are_worse_than_all():
+    slices = [("cat", 900, 0.9), ("dog", 500, 0.7), (None, 40, 0.6), ("hen", 19, 0.0), ("cow", 30, None)]
+    found = find_worst_slices(make_evaluation(slices), "y")
+    assert found["least"] == 20
+    assert [(each["value"], each["records"], each["score"]) for each in found["slices"]] == [
+        ("(missing)", 40, 0.6),
+        ("dog", 500, 0.7),
+    ]
+
+
+def test_worst_slices_of_numbers_have_the_largest_error():
+    found = find_worst_slices(make_evaluation([("cat", 900, 0.9), ("dog", 500, 0.7)], "regression"), "y")
+    assert [each["value"] for each in found["slices"]] == ["cat"]
+
+
+ROWS = [
+    {"epoch": 1, "loss": 0.9, "val_auc": 0.6, "learning_rate": 0.1, "waiting_seconds": 0.5, "seconds": 4.0},
+    {"epoch": 2, "loss": 0.5, "val_auc": 0.8, "learning_rate": 0.1, "waiting_seconds": 0.1, "seconds": 5.5},
+    {"epoch": 3, "loss": float("nan"), "val_auc": 0.7, "learning_rate": 0.0, "seconds": 6.0},
+]
+
+
+def test_history_has_metrics_times_and_the_best_epoch():
+    found = describe_history(ROWS, {"train": {"monitor": "val_auc"}})
+    assert found["metrics"] == {"loss": [0.9, 0.5, None], "val_auc": [0.6, 0.8, 0.7]}
+    assert found["best_epoch"] == 2
+    assert found["time"]["epoch"] == [4.0, 1.5, 0.5]
+    assert found["time"]["waiting"] == [0.5, 0.1, None]
+    assert found["seconds"] == 6.0
+
+
+def test_history_without_validation_or_epochs_is_described():
+    rows = [{"epoch": 1, "loss": 0.5, "seconds": 1.0}]
+    assert describe_history(rows, {"train": {"monitor": "val_loss"}})["best_epoch"] == 1
+    assert describe_history([], {})["best_epoch"] is None
+
+
+class FinishedRun(FakeRun):
+    """A run with a history, or an ensemble of such runs."""
+
+    history = ROWS
+    members = ()
+    choices = {}
+
+    def __init__(self, run, folder, members=()):
+        super().__init__(run.pipeline, run.data, train={"monitor": "val_auc", "note": "<b>"}, model="own")
+        self.folder, self.members = folder, members
+
+
+def test_curves_and_times_of_training_are_drawn(run, tmp_path):
+    found, page = report_on(FinishedRun(run, tmp_path / "pets"), tmp_path)
+    assert found["run"]["histories"][""]["best_epoch"] == 2
+    assert found["title"] == "pets"
+    assert 'aria-label="loss of each epoch"' in page
+    assert "waiting for data" in page
+
+
+def test_members_of_an_ensemble_have_curves_and_scores_each(run, tmp_path):
+    members = [FinishedRun(run, tmp_path / f"member-{number}") for number in (1, 2)]
+    found, page = report_on(FinishedRun(run, tmp_path / "both", members), tmp_path)
+    assert list(found["run"]["histories"]) == ["member-1", "member-2"]
+    assert list(found["evaluation"]["members"]) == ["member-1", "member-2"]
+    assert "member-2, validation" in page
+
+
+def make_folds(folder):
+    scores = {f"fold-{number}": {"y": {"auc": 0.5 + number / 10, "f1": None}} for number in (1, 2)}
+    facts = {
+        "records": 40,
+        "scores": scores,
+        "mean": {"y": {"auc": 0.65, "f1": None}},
+        "deviation": {"y": {"auc": 0.07, "f1": None}},
+    }
+    folder.mkdir()
+    write_run_config(folder, {"folds": {"number": 2}, "train": {"monitor": "val_auc"}, "facts": facts})
+    for name in scores:
+        (folder / name).mkdir()
+        write_history(folder / name, ROWS[:2])
+    return facts
+
+
+def test_cross_validation_has_scores_of_its_folds(tmp_path):
+    facts = make_folds(tmp_path / "folds")
+    found, page = report_on(tmp_path / "folds", tmp_path)
+    assert found["kind"] == "folds"
+    assert found["folds"]["mean"] == facts["mean"]
+    assert found["folds"]["histories"]["fold-2"]["best_epoch"] == 2
+    assert "fold-1, validation" in page
+    assert found["data"] is None
+
+
+def test_unfinished_cross_validation_is_refused(tmp_path):
+    make_folds(tmp_path / "folds")
+    write_run_config(tmp_path / "folds", {"folds": {"number": 2}})
+    with pytest.raises(StateError) as caught:
+        write_report(tmp_path / "folds", None)
+    assert "--resume" in caught.value.advice
+
+
+def test_path_of_nothing_is_refused(tmp_path):
+    with pytest.raises(NoSuchPathError):
+        write_report(tmp_path / "nothing", tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
