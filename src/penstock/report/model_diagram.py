@@ -87,6 +87,7 @@ class _Graph:
 
 def _read_graph(model: Any) -> _Graph | None:
     """Return the graph of a functional model; None for any other model."""
+    model = getattr(model, "_functional", None) or model  # of a sequential model
     # Operations are layers, and functions of `keras.ops` between them.
     layers = list(getattr(model, "operations", None) or getattr(model, "layers", []))
     tensors = getattr(model, "inputs", None), getattr(model, "outputs", None)

@@ -1,4 +1,4 @@
-"""Reports on runs of all kinds, whose models add up their inputs, against an evaluation and numbers by hand."""
+"""Reports on runs of all kinds, whose models add up their inputs, against evaluations and numbers by hand."""
 
 import json
 import shutil
@@ -158,9 +158,15 @@ def make_evaluation(slices, kind="binary", overall=0.8):
         SliceScores(value, None, None, records, {"y": {name: score}}) for value, records, score in slices
     ]
     return Evaluation(
-        split="test", records=2000, tasks={"y": task}, targets={"y": {name: overall}}, intervals={}, classes={},
-        confusion={}, slices={"kind": found},
-    )  # fmt: skip
+        split="test",
+        records=2000,
+        tasks={"y": task},
+        targets={"y": {name: overall}},
+        intervals={},
+        classes={},
+        confusion={},
+        slices={"kind": found},
+    )
 
 
 def test_worst_slices_have_enough_records_and_are_worse_than_all():
@@ -204,12 +210,11 @@ class FinishedRun(FakeRun):
     """A run with a history, or an ensemble of such runs."""
 
     history = ROWS
-    members = ()
-    choices = {}
 
     def __init__(self, run, folder, members=()):
         super().__init__(run.pipeline, run.data, train={"monitor": "val_auc", "note": "<b>"}, model="own")
         self.folder, self.members = folder, members
+        self.choices = {}
 
 
 def test_curves_and_times_of_training_are_drawn(run, tmp_path):
