@@ -11,8 +11,7 @@ from typing import Any
 
 from penstock.errors import StateError
 from penstock.report.run_report import describe_history, list_settings
-from penstock.training.run import FOLD_NAME
-from penstock.training.run_files import CONFIG_NAME, read_count, read_history, read_run_config
+from penstock.training.run_files import CONFIG_NAME, read_history, read_run_config
 
 
 def read_folds(folder: Path) -> dict[str, Any] | None:
@@ -32,7 +31,6 @@ def describe_folds(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         StateError: The cross-validation is not finished.
     """
     facts = settings.get("facts")
-    number = read_count(settings, "folds", "number", folder / CONFIG_NAME) or 0
     if not isinstance(facts, Mapping) or not isinstance(facts.get("scores"), Mapping):
         raise StateError(
             "cross-validation",
@@ -41,7 +39,6 @@ def describe_folds(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
             got="an unfinished one",
             advice=f"Continue it: penstock train --resume --out {folder}.",
         )
-    names = [FOLD_NAME.format(each + 1) for each in range(number)]
     targets = list(facts.get("mean") or {})
     return {
         "folder": str(folder),
@@ -51,6 +48,8 @@ def describe_folds(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
         "deviation": facts.get("deviation") or {},
         "settings": {name: list_settings(settings.get(name)) for name in ("train", "model")},
         "histories": {
-            name: describe_history(read_history(folder / name), settings, targets) for name in names
+            str(name): describe_history(read_history(folder / str(name)), settings, targets)
+            for name in facts["scores"]
+            if Path(str(name)).name == name  # nothing outside of the folder is read
         },
     }

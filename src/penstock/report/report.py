@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import NoSuchPathError, OptionError
+from penstock.errors import NoSuchPathError, OptionError, importing
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import check_keywords, show
 from penstock.jobs.stored_data import open_as_trained
@@ -135,6 +135,9 @@ def _make(kind: str, title: str, **parts: Any) -> dict[str, Any]:
 
 
 def _report_data(source: Any, options: ReportOptions, on_progress: OnProgress | None) -> dict[str, Any]:
+    if options.split is not None:
+        expected = "none for a data set, whose report has all splits"
+        raise OptionError("split", field="split", expected=expected, got=show(options.split))
     # Bad records are counted and named in the report, which is about the data as it is.
     dataset = (
         source if isinstance(source, Dataset) else open_dataset(_check_paths(source), on_error="collect")
@@ -152,12 +155,14 @@ def _report_folder(
     code: tuple[Any, Mapping[str, MapFunction] | None],
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
-    with importing_keras("write_report"):
+    with importing("write_report", "train"):
         from penstock.report.fold_report import describe_folds, read_folds  # noqa: PLC0415 - YAML
-        from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
     settings = read_folds(folder)
     if settings is None:
+        with importing_keras("write_report"):
+            from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
+
         return _report_run(open_run(folder, *code), data, options, on_progress)
     found, notes = _open_data(folder / "folds" if data is None else data, {})
     described = None if found is None else describe_data(found, options, on_progress)

@@ -19,6 +19,7 @@ from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
 from penstock.score.options import EvaluateOptions
 from penstock.score.scores import Number
+from penstock.score.split_evaluation import BY_LENGTH
 from penstock.training.options import is_lower_better
 from penstock.training.run_files import NOT_METRICS
 
@@ -212,8 +213,14 @@ def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
     score, is_higher_better = _SLICE_SCORES.get(found.tasks[target].kind, _USUAL_SCORE)
     overall = found.targets[target].get(score)
     least = max(_LEAST_RECORDS, math.ceil(_LEAST_SHARE * found.records))
+    units = dict(note.split(BY_LENGTH, 1) for note in found.slice_notes if BY_LENGTH in note)
     listed: list[dict[str, Any]] = [
-        {"field": name, "value": each.name, "records": each.records, "score": value}
+        {
+            "field": name,
+            "value": f"{each.name} {units.get(name, '')}".rstrip(),
+            "records": each.records,
+            "score": value,
+        }
         for name, slices in found.slices.items()
         for each in slices
         if each.records >= least and (value := each.targets[target].get(score)) is not None

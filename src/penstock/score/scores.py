@@ -52,7 +52,7 @@ _FLAT: Final = 1e-12
 """Numbers whose standard deviation is less than this share of their mean are taken as equal."""
 
 
-def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
+def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any], *, has_areas: bool = True) -> Scores:
     """Return the scores of predictions.
 
     Binary: `accuracy`; `balanced_accuracy`, the mean recall of the classes that have records; `auc` and
@@ -75,6 +75,7 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
         task: Task of the target.
         truth: Codes (n,), or (n, labels) of 0 and 1; or stored numbers.
         predicted: Probabilities of the second label (n,), probabilities (n, labels), or numbers.
+        has_areas: Whether to compute `auc` and `pr_auc`, which take most of the time; None otherwise.
 
     Example:
         >>> task = Task("adopted", "binary", ("no", "yes"))
@@ -84,7 +85,7 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Scores:
     names = NUMBER_SCORES if task.kind == "regression" else CLASS_SCORES
     if not is_scorable(truth, predicted):
         return dict.fromkeys(names)
-    found = make_scorer(task, truth, predicted)(count_once(len(truth)))
+    found = make_scorer(task, truth, predicted, has_areas=has_areas)(count_once(len(truth)))
     return {name: to_number(found[name][0]) for name in names}
 
 

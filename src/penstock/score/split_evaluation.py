@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from penstock.model.task import Task
 from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.curves import describe_curves
-from penstock.score.evaluation import Evaluation, SliceScores
+from penstock.score.evaluation import MOST_CLASSES, Evaluation, SliceScores
 from penstock.score.evaluation_batches import fit_batch_size
 from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
@@ -29,6 +30,9 @@ from penstock.score.scores import is_scorable, score, score_threshold
 from penstock.score.slices import check_slices
 from penstock.score.split_predictions import OnProgress, SplitPredictions, predict_split
 from penstock.transform.pipeline import Pipeline
+
+BY_LENGTH: Final = ": sliced by its number of "
+"""Words between a field and its unit in the note on slices by length."""
 
 
 def evaluate_split(
@@ -144,7 +148,11 @@ def _score_slices(
                 len(group.members),
                 {
                     target: score(
-                        task, judged.truths[target][group.members], judged.predictions[target][group.members]
+                        task,
+                        judged.truths[target][group.members],
+                        judged.predictions[target][group.members],
+                        # Areas of a thousand classes in hundreds of slices would take hours.
+                        has_areas=len(task.labels) <= MOST_CLASSES,
                     )
                     for target, task in tasks.items()
                 },
@@ -153,7 +161,7 @@ def _score_slices(
         ]
         if slicer.is_by_length:
             items = "items" if schema[name].type_name == "sequence" else "characters"
-            notes.append(f"{name}: sliced by its number of {items}")
+            notes.append(f"{name}{BY_LENGTH}{items}")
         if num_left:
             notes.append(f"{name}: {count(num_left, 'rarer value')} not shown")
     return slices, notes

@@ -54,6 +54,7 @@ def test_existing_file_is_kept_unless_asked(pets, tmp_path, capsys, monkeypatch)
         (["report", "PETS", "--records", "0"], "records"),
         (["report", "PETS", "--data", "PETS"], "data"),
         (["report", "PETS", "--slpit", "test"], "--split"),
+        (["report", "PETS", "--split", "test"], "split"),
     ],
 )
 def test_wrong_calls_are_explained(pets, words, named, capsys):

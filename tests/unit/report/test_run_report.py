@@ -9,7 +9,6 @@ import penstock as ps
 from fake_runs import FakeRun, fit_run
 from penstock.errors import NoSuchPathError, OptionError, StateError, UnknownNameError
 from penstock.model.task import Task
-from penstock.report.page import draw_page
 from penstock.report.report import write_report
 from penstock.report.run_report import describe_history, find_worst_slices
 from penstock.score.evaluation import Evaluation, SliceScores
@@ -36,7 +35,6 @@ def report_on(run, folder, **options):
     json.dumps(found, allow_nan=False)
     page = out.read_text()
     check_page(page)
-    assert draw_page(json.loads(json.dumps(found))) == page
     return found, page
 
 
@@ -131,6 +129,8 @@ def test_thousands_of_classes_have_a_report_of_bounded_size(tmp_path):
     found, page = report_on(run, tmp_path, mistakes=2, samples=2)
     assert found["evaluation"]["confusion"]["y"]["matrix"] is None
     assert len(found["evaluation"]["classes"]["y"]) == 3000
+    assert found["evaluation"]["slices"]["x"][0]["targets"]["y"]["auc"] is None  # areas would take hours
+    assert found["evaluation"]["slices"]["x"][0]["targets"]["y"]["accuracy"] is not None
     assert len(page) < 500_000
 
 
