@@ -256,7 +256,7 @@ def _finish(figure: Any, title: str, *, has_layout: bool = True) -> Markup:
     FigureCanvasSVG(figure).print_svg(text, metadata=nothing)  # `savefig` draws once more, for nothing here
     root = ElementTree.fromstring(text.getvalue())  # noqa: S314 - matplotlib has just written it
     _reduce(root)
-    prefix = f"c{zlib.crc32(text.getvalue().encode()):08x}"
+    prefix = f"c{zlib.crc32(f'{title}{text.getvalue()}'.encode()):08x}"
     _rename(root, prefix)
     body = "".join(ElementTree.tostring(each, "unicode") for each in root)
     label = escape(title)

@@ -94,7 +94,7 @@ def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
             )
             add(label, format_score(scores.get(name)), more)
     for target, scores in report["folds"]["mean"].items() if report["folds"] else ():
-        name = next(iter(scores), None)
+        name = next((each for each in ("r2", "auc") if scores.get(each) is not None), None)
         if name is not None:
             spread = format_score(report["folds"]["deviation"].get(target, {}).get(name))
             add(f"{name} of {target}, mean", format_score(scores[name]), f"deviation {spread}")
@@ -163,11 +163,18 @@ def _choose_drawn(field: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _pair_metrics(histories: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return one chart per metric: curves of training and validation, of each run."""
+    """Return one chart per metric: curves of training and validation; of several runs, of validation."""
     found: dict[str, dict[str, Any]] = {}
+    has_validation = any(name.startswith("val_") for each in histories.values() for name in each["metrics"])
     for run, history in histories.items():
-        for name, values in history["metrics"].items():
-            if all(value is None for value in values):
+        metrics = history["metrics"]
+        for name, values in metrics.items():
+            is_shown = any(value is not None for value in values)
+            if name == "val_data_loss" and values == metrics.get("val_loss"):
+                is_shown = False
+            if len(histories) > 1 and has_validation:  # the curves of several runs fit into one chart
+                is_shown = is_shown and name.startswith("val_") and name != "val_data_loss"
+            if not is_shown:
                 continue
             base = name.removeprefix("val_")
             base = "loss" if base == "data_loss" else base
