@@ -56,7 +56,7 @@ class LeakageTarget:
 
         Chance is excluded if values repeat twice on average, if a number splits the rows into one interval
         per class (or increases or decreases with a numeric target), or if the column is missing exactly for
-        some classes.
+        some classes of a target that has classes.
         """
         values, targets = self._align(column)
         if len(values) >= MIN_ROWS:
@@ -94,6 +94,8 @@ class LeakageTarget:
     def _is_determined_by_absence(self, column: NDArray[np.bool_]) -> bool:
         present = column if self._present is None else column[self._present]
         num_present = int(np.count_nonzero(present))
+        if not self._num_classes:
+            return False  # values that hardly repeat are never both with and without the column
         if not MIN_RARE <= num_present <= len(present) - MIN_RARE:
             return False
         return all(

@@ -286,6 +286,12 @@ def test_column_that_is_present_for_some_classes_only_determines_the_target():
     assert survey(columns, ["y"])["end"].determines == ("y",)
 
 
+def test_missing_values_of_a_column_do_not_determine_a_target_of_distinct_numbers():
+    size = [1.0 if i % 3 else None for i in range(100)]
+    columns = {"y": pa.array([float(i) for i in range(100)]), "size": pa.array(size)}
+    assert survey(columns, ["y"])["size"].determines == ()
+
+
 def test_number_that_is_monotonic_in_a_numeric_target_determines_it():
     y = np.random.default_rng(1).random(500)
     columns = {"y": pa.array(y), "double": pa.array(-2 * y), "other": pa.array(y[::-1].copy())}
