@@ -47,7 +47,7 @@ def describe_data(
             advice="Look at the bytes: penstock inspect.",
         )
     samples = []
-    for name in dataset.splits:
+    for name in sorted(dataset.splits, key=lambda name: name != TRAIN):  # others are compared with it
         split = dataset[name]
         wanted = choose_records(split, options.records, len(dataset))
 

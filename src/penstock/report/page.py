@@ -103,8 +103,9 @@ def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
         histories = run["histories"].values()
         epochs = sum(len(each["epochs"]) for each in histories)
         best = [each["best_epoch"] for each in histories if each["best_epoch"] is not None]
-        add("epochs", str(epochs), f"best: {best[0]}" if len(best) == 1 else count(len(best), "run"))
-        add("training time", _format_seconds(sum(each["seconds"] for each in histories)))
+        if epochs:
+            add("epochs", str(epochs), f"best: {best[0]}" if len(best) == 1 else count(len(best), "run"))
+            add("training time", _format_seconds(sum(each["seconds"] for each in histories)))
     if report["model"]:
         add("parameters", _format_count(report["model"]["parameters"]))
     data = report["data"]

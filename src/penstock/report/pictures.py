@@ -16,11 +16,14 @@ from PIL import Image
 
 from penstock import _native
 from penstock.columns import Bytes
-from penstock.decode.pixels import FORMATS, MAX_PIXELS, PixelRules, SliceImages
+from penstock.decode.pixels import MAX_PIXELS, PixelRules, SliceImages
+from penstock.schema.picture import read_picture
 
 LONGEST_SIDE: Final = 160
 """Longest side of a thumbnail, in pixels: a card on a phone is about twice as wide, in CSS pixels."""
 
+_DECODED: Final = ("jpeg", "png")  # others, which loaders decode only if asked, are left to the browser
+_MOST_BYTES: Final = 30_000  # of a picture that is left to the browser
 _SMALL_SIDE: Final = 64  # up to here pictures are kept without loss: icons and drawings of a few pixels
 _FIRST_TURNED: Final = 5  # EXIF orientations from here on swap the sides
 _QUALITY: Final = 75
@@ -29,6 +32,11 @@ _QUALITY: Final = 75
 def make_thumbnail(value: object) -> str | None:
     """Return a data URI for an image or an array of pixels; None if it is neither, or cannot be decoded."""
     if isinstance(value, bytes):
+        picture = read_picture(value)
+        if picture is None or not picture.width:
+            return None
+        if picture.format not in _DECODED:
+            return _embed(value, picture.format) if len(value) <= _MOST_BYTES else None
         pixels = _decode(value)
     elif isinstance(value, np.ndarray):
         pixels = _scale(value)
@@ -39,15 +47,13 @@ def make_thumbnail(value: object) -> str | None:
 
 def _decode(data: bytes) -> NDArray[np.uint8] | None:
     header = _native.read_image_header(data)
-    if not header.format or not header.width or not header.height:
-        return None
     sides = (header.height, header.width)
     if header.orientation >= _FIRST_TURNED:
         sides = sides[::-1]
     size = _fit(*sides)
     fill = np.zeros(3, np.uint8)
     rules = PixelRules(
-        3, FORMATS, MAX_PIXELS, True, size=size, resize="stretch", antialias=True, draft=True, fill=fill
+        3, _DECODED, MAX_PIXELS, True, size=size, resize="stretch", antialias=True, draft=True, fill=fill
     )
     images = SliceImages(Bytes.from_values([data]), rules)
     pixels = np.zeros((1, *size, 3), np.uint8)
@@ -85,4 +91,8 @@ def _encode(pixels: NDArray[np.uint8]) -> str:
         image.save(file, "PNG", optimize=True)
     else:
         image.save(file, "WEBP", quality=_QUALITY)
-    return f"data:image/{kind};base64,{base64.b64encode(file.getvalue()).decode('ascii')}"
+    return _embed(file.getvalue(), kind)
+
+
+def _embed(data: bytes, kind: str) -> str:
+    return f"data:image/{kind};base64,{base64.b64encode(data).decode('ascii')}"

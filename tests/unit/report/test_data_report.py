@@ -46,6 +46,7 @@ def list_kinds(data, field=None):
 def test_counts_means_and_bins_of_each_split(tmp_path):
     data = describe(make_rows(), tmp_path / "pets")
     assert (data["records"], data["reference"], data["num_fields"]) == (200, "train", 4)
+    assert [each["name"] for each in data["splits"]] == ["train", "test"]  # train is first, as in all charts
     shares = {each["name"]: (each["records"], each["share"]) for each in data["splits"]}
     assert shares == {"train": (100, 0.5), "test": (100, 0.5)}
     age = find_field(data, "age")
