@@ -156,7 +156,7 @@ def _report_folder(
     on_progress: OnProgress | None,
 ) -> dict[str, Any]:
     with importing("write_report", "train"):
-        from penstock.report.fold_report import describe_folds, read_folds  # noqa: PLC0415 - YAML
+        from penstock.report.run_report import describe_folds, read_folds  # noqa: PLC0415 - YAML
 
     settings = read_folds(folder)
     if settings is None:

@@ -1,6 +1,7 @@
 """The run half of a report: settings, curves of training, where the time went, scores and mistakes.
 
-In: an opened run, and the split to evaluate it on. Out: dicts, JSON-able.
+In: an opened run, and the split to evaluate it on; or the folder of a cross-validation, of which no model is
+opened. Out: dicts, JSON-able.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.dataset import Dataset, Split
+from penstock.errors import StateError
 from penstock.jobs.predict.evaluate import run_evaluation
 from penstock.report.data_report import OnProgress, find_forms
 from penstock.report.options import ReportOptions
@@ -21,7 +23,7 @@ from penstock.score.options import EvaluateOptions
 from penstock.score.scores import Number
 from penstock.score.split_evaluation import BY_LENGTH
 from penstock.training.options import is_lower_better
-from penstock.training.run_files import NOT_METRICS
+from penstock.training.run_files import CONFIG_NAME, NOT_METRICS, read_history, read_run_config
 
 MOST_SLICED: Final = 30
 """Maximum number of fields whose values are sliced by."""
@@ -230,3 +232,44 @@ def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
         listed = [each for each in listed if sign * (each["score"] - overall) < 0]
         listed.sort(key=lambda each: sign * each["score"])
     return {"score": score, "overall": overall, "least": least, "slices": listed[:_MOST_SLICES]}
+
+
+def read_folds(folder: Path) -> dict[str, Any] | None:
+    """Return the settings of a cross-validation; None for a single run or an ensemble."""
+    settings = read_run_config(folder / CONFIG_NAME)
+    return settings if "folds" in settings else None
+
+
+def describe_folds(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the scores of a cross-validation by target, and the history of each fold.
+
+    Args:
+        folder: Folder of the cross-validation.
+        settings: Content of its `run.yaml`.
+
+    Raises:
+        StateError: The cross-validation is not finished.
+    """
+    facts = settings.get("facts")
+    if not isinstance(facts, Mapping) or not isinstance(facts.get("scores"), Mapping):
+        raise StateError(
+            "cross-validation",
+            path=folder,
+            expected="a finished one",
+            got="an unfinished one",
+            advice=f"Continue it: penstock train --resume --out {folder}.",
+        )
+    targets = list(facts.get("mean") or {})
+    return {
+        "folder": str(folder),
+        "records": facts.get("records"),
+        "scores": facts["scores"],
+        "mean": facts.get("mean") or {},
+        "deviation": facts.get("deviation") or {},
+        "settings": {name: list_settings(settings.get(name)) for name in ("train", "model")},
+        "histories": {
+            str(name): describe_history(read_history(folder / str(name)), settings, targets)
+            for name in facts["scores"]
+            if Path(str(name)).name == name  # nothing outside of the folder is read
+        },
+    }

@@ -167,3 +167,28 @@ def test_wrong_arguments_are_named(tmp_path):
     with pytest.raises(OptionError) as caught:
         write_report("pets", records=0)
     assert caught.value.field == "records"
+
+
+def test_bad_record_is_counted_and_the_rest_is_described(tmp_path):
+    convert(make_rows(), tmp_path / "pets", num_shards=1)
+    shard = next((tmp_path / "pets").glob("train-*.tfrecord"))
+    data = bytearray(shard.read_bytes())
+    data[40] ^= 1  # in the payload of the first record
+    shard.write_bytes(data)
+    found = write_report(tmp_path / "pets", tmp_path / "report.html", samples=100)["data"]
+    assert (found["splits"][0]["read"], found["splits"][0]["skipped"]) == (99, 1)
+    warning = next(each for each in found["warnings"] if each["kind"] == "bad_records")
+    assert (warning["split"], warning["is_serious"]) == ("train", True)
+    assert "error" in found["samples"][0]
+    assert "error" not in found["samples"][1]
+
+
+def test_files_of_any_program_are_described_by_their_splits(tmp_path):
+    convert(make_rows(), tmp_path / "pets")
+    for number, path in enumerate(sorted((tmp_path / "pets").glob("*.tfrecord"))):
+        path.rename(tmp_path / f"part-{number}.tfrecord")
+    found = write_report(str(tmp_path / "part-*.tfrecord"), tmp_path / "report.html")["data"]
+    assert (found["records"], found["made"]) == (200, None)
+    assert [each["name"] for each in found["splits"]] == ["all"]
+    assert find_field(found, "age")["parts"]["values"]["summary"]["all"]["mean"] == 4.5
+    assert find_field(found, "age")["drift"] == {}
