@@ -11,8 +11,8 @@ import penstock as ps
 from image_files import png, scene
 from penstock.cli.main import main
 from penstock.errors import OptionError
-from penstock.training.run import PIPELINE_NAME, open_run, save_weights
-from penstock.training.run_files import OWN_MODEL, write_run_config
+from penstock.training.run import open_run, save_weights
+from penstock.training.run_files import OWN_MODEL, PIPELINE_NAME, write_run_config
 from raising import containing, raises_with
 
 NUM_ROWS = 60

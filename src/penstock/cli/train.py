@@ -47,8 +47,8 @@ from penstock.training.options import make_options
 from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher
 from penstock.training.random_state import seeded
-from penstock.training.run import DATA_NAME, Run
-from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
+from penstock.training.run import Run
+from penstock.training.run_files import CONFIG_NAME, DATA_NAME, OWN_MODEL, read_run_config
 
 if TYPE_CHECKING:
     from penstock.jobs.train.folds import CrossValidation  # reads and writes tables

@@ -83,9 +83,14 @@ class Bitmap:
         """Return the values of the selected rows, from one value per row."""
         return values[self.to_mask()]
 
-    def to_mask(self) -> Mask:
-        """Return the mask over all rows."""
-        return np.unpackbits(self._bits, count=self.num_rows, bitorder="little").view(np.bool_)
+    def to_mask(self, start: int = 0, stop: int | None = None) -> Mask:
+        """Return the mask over a range of rows, by default over all rows."""
+        end = self.num_rows if stop is None else min(stop, self.num_rows)
+        first = start // 8
+        bits = np.unpackbits(
+            self._bits[first : -(-end // 8)], count=max(0, end - first * 8), bitorder="little"
+        )
+        return bits[start - first * 8 :].view(np.bool_)
 
     def digest(self) -> str:
         """Return 16 hex digits that identify the selected rows."""

@@ -36,10 +36,16 @@ _MOST_MAPPED = 0.125
 
 
 class Rows:
-    """Rows 0 … n−1 of several shards."""
+    """Rows 0 … n−1 of several shards.
 
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    Args:
+        shards: The files, in order.
+        can_map: Whether files may be mapped into memory, where their pages count as memory of this process.
+    """
+
+    def __init__(self, shards: Sequence[Shard], *, can_map: bool = True) -> None:
         self.shards = tuple(shards)
+        self._can_map = can_map
         self._starts = [0, *accumulate(len(shard) for shard in self.shards)]
         self._damaged = any(shard.index.damages for shard in self.shards)
 
@@ -63,6 +69,8 @@ class Rows:
     @cached_property
     def is_mapped(self) -> bool:
         """Whether the files are to be mapped into memory: their records are small, as is their total size."""
+        if not self._can_map:
+            return False
         num_bytes = sum(shard.index.identity.size for shard in self.shards)
         is_small = num_bytes <= _LARGEST_MAPPED * len(self)
         return is_small and num_bytes <= usable_memory() * _MOST_MAPPED
@@ -107,7 +115,7 @@ class Rows:
 
     def in_order(self) -> Rows:
         """Return the same rows, to be read once from the first to the last."""
-        return Rows([shard.in_order() for shard in self.shards])
+        return Rows([shard.in_order() for shard in self.shards], can_map=self._can_map)
 
     def frame_bytes(self, start: int, stop: int) -> int:
         """Return how many bytes the frames of a range take, in inflated bytes."""

@@ -29,7 +29,9 @@ from penstock.training.checkpoint import read_result
 from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
+    PIPELINE_NAME,
     check_facts,
+    find_data,
     read_choices,
     read_count,
     read_history,
@@ -43,10 +45,8 @@ from penstock.transform.pipeline import Pipeline
 
 _log = logging.getLogger("penstock")
 
-PIPELINE_NAME: Final = "pipeline.json"
 WEIGHTS_NAME: Final = "weights.safetensors"
 FIELDS_NAME: Final = "fields.json"
-DATA_NAME: Final = "data"
 _FINGERPRINT: Final = "pipeline"
 
 
@@ -111,13 +111,6 @@ class Run:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
         size = f"{len(self.members)} members" if self.members else f"{len(self.history)} epochs"
         return f"Run({str(self.folder)!r}, {size}, {targets})"
-
-
-def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
-    """Return the path of the data of a run, or the paths of several files, from its settings."""
-    stored = settings.get("data", DATA_NAME)
-    paths = [folder / each for each in (stored if isinstance(stored, list) else [stored])]
-    return paths if isinstance(stored, list) else paths[0]
 
 
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:

@@ -153,6 +153,18 @@ def _as_plain(value: Any) -> Any:
     return os.fspath(value) if isinstance(value, os.PathLike) else str(value)
 
 
+PIPELINE_NAME: Final = "pipeline.json"
+DATA_NAME: Final = "data"
+"""Folder of the data set in the folder of a run that was trained on raw data."""
+
+
+def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
+    """Return the path of the data of a run, or the paths of several files, from its settings."""
+    stored = settings.get("data", DATA_NAME)
+    paths = [folder / each for each in (stored if isinstance(stored, list) else [stored])]
+    return paths if isinstance(stored, list) else paths[0]
+
+
 STATE_NAME: Final = "state.json"
 HELD_OUT: Final = "held out of train"
 """Value of `validation` in `facts`, where a share of the train split is held out for validation."""

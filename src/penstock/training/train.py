@@ -51,11 +51,12 @@ from penstock.training.options import TrainOptions
 from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import restored_random_state, seeded
-from penstock.training.run import PIPELINE_NAME, Run, load_weights, save_fields, save_weights
+from penstock.training.run import Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import (
     CONFIG_NAME,
     HELD_OUT,
     OWN_MODEL,
+    PIPELINE_NAME,
     read_choices,
     read_history,
     read_run_config,

@@ -63,3 +63,11 @@ def test_bitmap_takes_one_bit_per_row_and_little_more():
         tracemalloc.stop()
     assert len(bitmap) == num_rows
     assert held < 1.2 * num_rows / 8
+
+
+@pytest.mark.parametrize(
+    ("start", "stop"), [(0, 1000), (3, 997), (8, 16), (500, 500), (995, 2000), (64, None)]
+)
+def test_mask_of_a_range_is_that_part_of_the_whole_mask(start, stop):
+    mask = np.random.default_rng(3).random(1000) < 0.3
+    assert Bitmap.from_mask(mask).to_mask(start, stop).tolist() == mask[start:stop].tolist()

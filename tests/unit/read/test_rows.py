@@ -71,6 +71,9 @@ def test_files_are_mapped_if_they_and_their_records_are_small(
     monkeypatch.setattr(module, "usable_memory", lambda: memory)
     index = FileIndex(np.arange(num_records + 1, dtype=np.uint64), {}, "none", FileIdentity(num_bytes, 0, 0))
     assert Rows([Place(Path("file"), index)]).is_mapped == is_mapped
+    without = Rows([Place(Path("file"), index)], can_map=False)
+    assert not without.is_mapped
+    assert not without.in_order().is_mapped
 
 
 @given(SIZES, st.data())

@@ -25,15 +25,21 @@ from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
 from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import (
-    DATA_NAME,
     MEMBER_NAME,
-    PIPELINE_NAME,
     Run,
     combine_digests,
     make_ensemble,
     save_fields,
 )
-from penstock.training.run_files import CONFIG_NAME, MOST_RUNS, OWN_MODEL, read_run_config, write_run_config
+from penstock.training.run_files import (
+    CONFIG_NAME,
+    DATA_NAME,
+    MOST_RUNS,
+    OWN_MODEL,
+    PIPELINE_NAME,
+    read_run_config,
+    write_run_config,
+)
 from penstock.training.train import Training, is_compiled_by_owner
 
 AVERAGE: Final = "average"

@@ -33,8 +33,8 @@ from penstock.training.checkpoint import Checkpoints, read_result
 from penstock.training.loaders import find_validation_share, list_training_splits
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
-from penstock.training.run import DATA_NAME, FOLD_NAME, OUT_OF_FOLD_NAME, Run, combine_digests
-from penstock.training.run_files import CONFIG_NAME, read_run_config, write_run_config
+from penstock.training.run import FOLD_NAME, OUT_OF_FOLD_NAME, Run, combine_digests
+from penstock.training.run_files import CONFIG_NAME, DATA_NAME, read_run_config, write_run_config
 from penstock.training.train import Training, list_effective
 
 _TEST: Final = "test"

@@ -31,8 +31,7 @@ from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
-from penstock.training.run import DATA_NAME
-from penstock.training.run_files import CONFIG_NAME
+from penstock.training.run_files import CONFIG_NAME, DATA_NAME
 
 RUNS: Final = "runs"
 """Default parent folder of runs."""

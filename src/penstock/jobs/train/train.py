@@ -45,8 +45,15 @@ from penstock.training.options import TrainChoices, make_options
 from penstock.training.precision import in_precision
 from penstock.training.progress import Watcher
 from penstock.training.random_state import seeded
-from penstock.training.run import DATA_NAME, PIPELINE_NAME, Run, find_data, is_model_function
-from penstock.training.run_files import CONFIG_NAME, OWN_MODEL, read_run_config
+from penstock.training.run import Run, is_model_function
+from penstock.training.run_files import (
+    CONFIG_NAME,
+    DATA_NAME,
+    OWN_MODEL,
+    PIPELINE_NAME,
+    find_data,
+    read_run_config,
+)
 from penstock.training.train import COMPILED, Training, is_compiled_by_owner
 from penstock.transform.pipeline import Pipeline
 
