@@ -32,7 +32,7 @@ STAGES = (
     "export",
 )
 BELOW = ("errors", "foundation", "columns", "storage", "schema", "statistics", "_native")
-ABOVE = ("jobs", "report", "examples", "cli")
+ABOVE = ("jobs", "report", "view", "examples", "cli")
 PUBLIC = ("fields", "options", "penstock")  # what users import; the first two export classes of other parts
 BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
 RAW_DATA = ("source", "plan", "encode")
@@ -68,7 +68,7 @@ HEAVY = {
     "pandas": ("source",),
     "polars": ("source",),
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
-    "PIL": ("encode", "decode", "report.pictures"),
+    "PIL": ("encode", "decode", "report.pictures", "view.picture"),
     "jinja2": ("report.page",),
     "matplotlib": ("report.charts",),
     "markupsafe": ("report.charts",),  # comes with jinja2
@@ -80,6 +80,9 @@ HEAVY = {
     "tokenizers": ("transform.tokenizer",),
     "simplejpeg": ("decode",),
     "safetensors": ("training.tensor_file",),
+    "starlette": ("view.access", "view.application"),  # loaded by `penstock view` alone
+    "uvicorn": ("view.server",),
+    "jinja2": ("view.application",),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
     "jax": ("bridge.jax",),  # loaded by to_jax() alone
 }

@@ -13,6 +13,7 @@ from penstock.shards import tfds
 from penstock.source import arrow_schema
 from penstock.statistics import measure
 from penstock.transform import kinds, vocabulary
+from penstock.view import cell, sorting
 
 TABLES = {
     "schema: comparison of attributes": comparison.ATTRIBUTES,
@@ -31,6 +32,8 @@ TABLES = {
     "transform: values in a vocabulary": vocabulary.ENTRY_DTYPES,
     "batch: output without a pipeline": stored.OUTPUTS,
     "check: parsing code for TensorFlow": tensorflow_code.DESCRIPTIONS,
+    "view: cell": cell.CELLS,
+    "view: what is sorted by": sorting.KEYS,
 }
 
 

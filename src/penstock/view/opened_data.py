@@ -1,0 +1,178 @@
+"""The data that the viewer shows: a data set, TFRecord files of any writer, or the data of a run.
+
+In: paths. Out: `OpenedData`, with the rows of each split and one schema. Nothing is read ahead: indexes of a
+data set are loaded when a record of their file is first shown, and no file is mapped into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from penstock.columns import Payload
+from penstock.errors import NoSuchPathError, PenstockError, SchemaError
+from penstock.foundation.wording import unknown_name
+from penstock.jobs.stored_data import Declaration
+from penstock.read.opening import OpenedFiles, open_files
+from penstock.read.options import ReadOptions
+from penstock.read.origin import Origin
+from penstock.read.rows import Rows
+from penstock.read.shard import Shard
+from penstock.schema.field import Field
+from penstock.schema.resolution import Resolution
+from penstock.schema.schema import Schema
+from penstock.statistics.summary import FieldStatistics, load_statistics
+from penstock.training.run_files import CONFIG_NAME, PIPELINE_NAME, find_data, read_run_config
+from penstock.transform.pipeline import Pipeline
+
+TRAIN: Final = "train"
+"""Split whose statistics a manifest holds."""
+
+
+@dataclass(frozen=True)
+class OpenedData:
+    """Opened data, and what is known about it.
+
+    Attributes:
+        name: Name of the data: that of the folder, the file or the run.
+        schema: Schema of the records; empty if they are not Examples.
+        payload: Kind of the records.
+        splits: Rows of each split.
+        notes: Remarks by field or file name.
+        statistics: Statistics of the train split, if a manifest has them.
+        run: Folder of the run; None if no run was opened.
+        paths: Paths of the data, for a process that opens it again.
+        strict: Whether to reject records that no correct writer produces.
+    """
+
+    name: str
+    schema: Schema
+    payload: Payload
+    splits: Mapping[str, Rows]
+    notes: Mapping[str, str] = field(default_factory=dict)
+    statistics: Mapping[str, FieldStatistics] = field(default_factory=dict)
+    run: Path | None = None
+    paths: tuple[str, ...] = ()
+    strict: bool = False
+
+    @property
+    def num_records(self) -> int:
+        """Number of records in all splits."""
+        return sum(len(rows) for rows in self.splits.values())
+
+    @property
+    def is_example(self) -> bool:
+        """Whether the records are Examples, and so have fields."""
+        return self.payload in ("example", "sequence_example")
+
+    def rows(self, split: str) -> Rows:
+        """Return the rows of a split.
+
+        Raises:
+            UnknownNameError: There is no such split.
+        """
+        if split not in self.splits:
+            raise unknown_name(split, self.splits, what="split")
+        return self.splits[split]
+
+    def shards(self, split: str) -> tuple[Shard, ...]:
+        """Return the files of a split."""
+        return self.rows(split).shards
+
+
+def open_data(
+    paths: Sequence[str], declaration: Declaration | None = None, options: ReadOptions | None = None
+) -> OpenedData:
+    """Open a data set, TFRecord files, or a run and its data.
+
+    Damaged records do not prevent opening: each is shown as such.
+
+    Args:
+        paths: Files, glob patterns or folders; or the folder of a run, and optionally the paths of other data
+            to show with it.
+        declaration: Declared types and roles of fields.
+        options: Options for reading.
+
+    Raises:
+        PenstockError: See `penstock.open`.
+    """
+    declaration, options = declaration or Declaration(), options or ReadOptions()
+    folder = Path(paths[0])
+    if not (folder / CONFIG_NAME).is_file():
+        return _open_files(list(paths), declaration, options)
+    return _open_run(folder, list(paths[1:]), declaration, options)
+
+
+def _open_files(paths: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
+    fields: dict[str, Field] = dict(declaration.fields)
+    if declaration.types:
+        fields = declaration.list_fields(open_files(paths, options, "collect").survey())
+    origin = Origin(
+        paths if len(paths) > 1 else paths[0],
+        fields=fields or None,
+        target=declaration.target,
+        weight=declaration.weight,
+        id=declaration.id,
+        on_error="collect",
+        options=options,
+    )
+    return _describe(paths, *origin.open(), options)
+
+
+def _describe(
+    paths: list[str], opened: OpenedFiles, resolution: Resolution, options: ReadOptions
+) -> OpenedData:
+    manifest = opened.manifest
+    stored = None if manifest is None else manifest.statistics
+    name = Path(paths[0]).resolve().name or paths[0]
+    return OpenedData(
+        name if len(paths) == 1 else f"{name} and {len(paths) - 1} more",
+        resolution.schema,
+        opened.payload,
+        {split: Rows(rows.shards, can_map=False) for split, rows in opened.splits.items()},
+        {**resolution.notes, **opened.notes},
+        {} if stored is None else load_statistics(stored, "$.statistics"),
+        paths=tuple(paths),
+        strict=options.strict,
+    )
+
+
+def _open_run(folder: Path, others: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
+    settings = read_run_config(folder / CONFIG_NAME)
+    stored = find_data(folder, settings)
+    paths = others or [str(path) for path in (stored if isinstance(stored, list) else [stored])]
+    try:
+        opened = _open_files(paths, declaration, options)
+    except NoSuchPathError as error:
+        if others:
+            raise
+        raise NoSuchPathError(
+            "the data that the run was trained on no longer exists",
+            path=error.path,
+            advice=f"Pass its new path: penstock view {folder} DATASET.",
+        ) from error
+    opened = _use_trained_fields(folder, paths, opened, declaration, options)
+    return OpenedData(**{**vars(opened), "name": folder.resolve().name, "run": folder})
+
+
+def _use_trained_fields(
+    folder: Path, paths: list[str], opened: OpenedData, declaration: Declaration, options: ReadOptions
+) -> OpenedData:
+    """Open records without a manifest again with the field types that the run was trained with."""
+    try:
+        trained = Pipeline.load(folder / PIPELINE_NAME).schema
+    except (PenstockError, OSError):
+        return opened  # its predictions are then not available either, and their page says why
+    known = {
+        name: each
+        for name, each in trained.items()
+        if name in opened.schema and opened.schema[name].type_name != each.type_name
+    }
+    if not known or declaration:
+        return opened
+    try:
+        return _open_files(paths, Declaration(fields=known), options)
+    except SchemaError:
+        return opened

@@ -1,0 +1,220 @@
+"""Records by their row numbers: their values, their files and offsets, and the errors of bad ones.
+
+In: a split and row numbers, in any order. Out: `Record`s. Only these records are read, at most 16 MiB of them
+at a time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.decode.plan import DecodePlan
+from penstock.decode.reader import read_scattered
+from penstock.decode.sample import iterate_samples
+from penstock.errors import CorruptRecordError, FieldError, OptionError, PenstockError
+from penstock.read.rows import Rows
+from penstock.read.scatter import Scatter
+from penstock.read.shard import Shard
+from penstock.schema.schema import Schema
+from penstock.view.frame import Frame, read_frame
+from penstock.view.opened_data import OpenedData
+from penstock.view.selection import BadRows
+
+MAX_RECORD_BYTES: Final = 64 << 20
+"""Larger records are not decoded for a page."""
+
+_MOST_BYTES: Final = 16 << 20  # decoded together
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a split.
+
+    Attributes:
+        row: Number of the record in the split.
+        shard: Number of its file in the split.
+        file: Name of its file.
+        record: Number of the record in its file.
+        offset: Offset in its file, in the decompressed bytes of a compressed one.
+        size: Number of bytes in the file.
+        values: Values by field; without fields that the record lacks, and empty if it cannot be read.
+        error: Why the record cannot be read; None if it can.
+        field_errors: Why single fields cannot be read, by field; only of a record that was requested alone.
+    """
+
+    row: int
+    shard: int
+    file: str
+    record: int
+    offset: int
+    size: int
+    values: dict[str, Any]
+    error: PenstockError | None = None
+    field_errors: dict[str, PenstockError] = field(default_factory=dict)
+
+    @property
+    def state(self) -> str:
+        """Return "intact"; "damaged" if its bytes are; "unreadable" if it does not fit the schema."""
+        if self.error is None:
+            return "intact"
+        return "damaged" if isinstance(self.error, CorruptRecordError) else "unreadable"
+
+
+class RecordReader:
+    """Reads records of the opened data; one thread at a time reads, so that memory is bounded."""
+
+    def __init__(self, data: OpenedData) -> None:
+        self._data = data
+        self._lock = threading.Lock()
+        self._scatters: dict[str, Scatter] = {}
+        self._plans: dict[tuple[str, ...], tuple[Schema, DecodePlan]] = {}
+
+    def read(self, split: str, rows: NDArray[np.int64]) -> list[Record]:
+        """Return the records of some rows, in their order.
+
+        Raises:
+            UnknownNameError: There is no such split.
+        """
+        scatter = self._scatter(split)
+        found: list[Record] = []
+        with self._lock:
+            for group in _group_by_bytes(scatter.rows, rows):
+                found += self._read_group(scatter, group, tuple(self._data.schema))
+        return found
+
+    def read_one(self, split: str, row: int) -> Record:
+        """Return one record; if a field does not fit the schema, with the values of the other fields.
+
+        Raises:
+            UnknownNameError: There is no such split.
+            OptionError: There is no such row.
+        """
+        scatter = self._scatter(split)
+        self.check_row(split, row)
+        wanted = np.array([row], np.int64)
+        with self._lock:
+            record = self._read_group(scatter, wanted, tuple(self._data.schema))[0]
+            if not isinstance(record.error, FieldError):
+                return record
+            values, errors = {}, {}
+            for name in self._data.schema:
+                single = self._read_group(scatter, wanted, (name,))[0]
+                values.update(single.values)
+                if single.error is not None:
+                    errors[name] = single.error
+        return Record(**{**vars(record), "values": values, "field_errors": errors})
+
+    def read_frame(self, split: str, row: int) -> tuple[Shard, Frame]:
+        """Return the file of a record, and its header and checksums.
+
+        Raises:
+            UnknownNameError: There is no such split.
+            OptionError: There is no such row.
+            PenstockError: The file has changed or cannot be read.
+        """
+        self.check_row(split, row)
+        shard, record = self._data.rows(split).locate(row)
+        with self._lock:
+            return shard, read_frame(shard, record)
+
+    def check_row(self, split: str, row: int) -> None:
+        """Refuse a row that does not exist.
+
+        Raises:
+            OptionError: There is no such row.
+        """
+        num_rows = len(self._data.rows(split))
+        if not 0 <= row < num_rows:
+            expected = f"a number from 0 to {num_rows - 1}" if num_rows else "none: the split is empty"
+            raise OptionError(f"record number in split {split!r}", field="row", expected=expected, got=row)
+
+    def _scatter(self, split: str) -> Scatter:
+        with self._lock:
+            if split not in self._scatters:
+                self._scatters[split] = Scatter(self._data.rows(split))
+            return self._scatters[split]
+
+    def _read_group(
+        self, scatter: Scatter, wanted: NDArray[np.int64], names: tuple[str, ...]
+    ) -> list[Record]:
+        located = [_locate(scatter.rows, row) for row in wanted.tolist()]
+        if len(located) == 1 and located[0].size > MAX_RECORD_BYTES:
+            too_large = OptionError(
+                "size of the record",
+                field="bytes",
+                expected=f"at most {MAX_RECORD_BYTES:,} bytes to show its values",
+                got=f"{located[0].size:,}",
+            )
+            return [Record(**{**vars(located[0]), "error": too_large})]
+        if not self._data.is_example:
+            return [_check_frame(scatter.rows, record) for record in located]
+        bad = BadRows()
+        try:
+            schema, plan = self._plan(names)
+            columns, kept = read_scattered(scatter, plan, bad, wanted)
+        except PenstockError as error:
+            return [Record(**{**vars(record), "error": error}) for record in located]
+        num_rows = len(wanted) if kept is None else int(kept.sum())
+        samples = iterate_samples(columns, schema, num_rows)  # type: ignore[arg-type]  # without dictionaries
+        return [
+            Record(**{**vars(record), "error": bad.errors_by_row[record.row]})
+            if record.row in bad.errors_by_row
+            else Record(**{**vars(record), "values": next(samples)})
+            for record in located
+        ]
+
+    def _plan(self, names: tuple[str, ...]) -> tuple[Schema, DecodePlan]:
+        if names not in self._plans:
+            schema = self._data.schema.select(names)
+            self._plans[names] = (schema, DecodePlan(schema, strict=self._data.strict))
+        return self._plans[names]
+
+
+def _group_by_bytes(rows: Rows, wanted: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+    start, num_bytes = 0, 0
+    for at, row in enumerate(wanted.tolist()):
+        size = rows.frame_bytes(row, row + 1)
+        if at > start and num_bytes + size > _MOST_BYTES:
+            yield wanted[start:at]
+            start, num_bytes = at, 0
+        num_bytes += size
+    if start < len(wanted):
+        yield wanted[start:]
+
+
+def _locate(rows: Rows, row: int) -> Record:
+    shard, record = rows.locate(row)
+    offset, end = (int(each) for each in shard.index.offsets[record : record + 2])
+    number = next(at for at, each in enumerate(rows.shards) if each is shard)
+    return Record(row, number, shard.path.name, record, offset, end - offset, {})
+
+
+def _check_frame(rows: Rows, record: Record) -> Record:
+    """Find out whether a record that is not an Example is intact, by its checksums."""
+    try:
+        frame = read_frame(rows.shards[record.shard], record.record)
+    except PenstockError as error:
+        return Record(**{**vars(record), "error": error})
+    fault = None if frame.damage is None else frame.damage.error(frame.path)
+    if fault is None and frame.payload_crc.is_correct is False:
+        fault = _payload_error(frame)
+    return Record(**{**vars(record), "error": fault})
+
+
+def _payload_error(frame: Frame) -> CorruptRecordError:
+    crc = frame.payload_crc
+    return CorruptRecordError(
+        "payload CRC",
+        path=frame.path,
+        record=frame.record,
+        offset=frame.offset,
+        field="payload",
+        expected=f"{crc.stored:#010x}",
+        got=f"{crc.computed:#010x}",
+    )

@@ -1,0 +1,163 @@
+"""Work that may take longer than a request: done in the background, its result kept for later requests.
+
+In: a key and a function. Out: its result, or how much of the work is done. Work that no request has asked for
+in a while is given up, and results are kept up to a number of bytes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+WAIT_SECONDS: Final = 1.8
+"""How long a request waits for a result before it shows the progress."""
+
+GIVE_UP_SECONDS: Final = 30.0
+"""Work is given up if no request has asked for it for this long: the page was closed."""
+
+MAX_RESULT_BYTES: Final = 48 << 20
+"""Results beyond this many bytes in all are forgotten, the oldest first."""
+
+_MOST_RESULTS: Final = 256
+_MOST_WORKERS: Final = 2
+_MOST_JOBS: Final = 8  # waiting or running; a new one then stops the oldest
+
+
+class Sized(Protocol):
+    """A result that knows how much memory it takes."""
+
+    @property
+    def nbytes(self) -> int:
+        """Number of bytes."""
+
+
+_T = TypeVar("_T", bound=Sized)
+
+
+class GivenUpError(Exception):
+    """The work was given up, because no request waits for it, or the viewer ends."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Part of the work that is done, as a number of records.
+
+    Attributes:
+        done: Records done.
+        total: All records.
+    """
+
+    done: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """Part that is done, from 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+
+class Watch:
+    """Given to the work, to report its progress and to find out whether to stop."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self.progress = Progress(0, 0)
+        self.is_closed = False
+        self.asked = clock()
+
+    def report(self, done: int, total: int) -> None:
+        """Report progress.
+
+        Raises:
+            GivenUpError: The work is to stop.
+        """
+        self.progress = Progress(done, total)
+        if self.is_closed or self._clock() - self.asked > GIVE_UP_SECONDS:
+            raise GivenUpError
+
+
+@dataclass
+class _Job(Generic[_T]):
+    watch: Watch
+    future: Future[_T]
+
+
+class ScanJobs:
+    """Runs work in two background threads, each kind of it once, and keeps the results."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._pool = ThreadPoolExecutor(_MOST_WORKERS, "penstock-view")
+        self._jobs: dict[Hashable, _Job[Any]] = {}
+        self._results: OrderedDict[Hashable, Any] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def ask(
+        self, key: Hashable, work: Callable[[Watch], _T], wait_seconds: float = WAIT_SECONDS
+    ) -> _T | Progress:
+        """Return the result of some work, or its progress if it takes longer than `wait_seconds`.
+
+        Args:
+            key: What identifies the work.
+            work: Does the work; called at most once while its result is kept.
+            wait_seconds: How long to wait.
+
+        Raises:
+            Exception: The error of the work; the next request does the work again.
+        """
+        with self._lock:
+            if key in self._results:
+                self._results.move_to_end(key)
+                kept: _T = self._results[key]
+                return kept
+            self._tidy()
+            known: _Job[_T] | None = self._jobs.get(key)
+            if known is None or known.watch.is_closed:
+                watch = Watch(self._clock)
+                known = self._jobs[key] = _Job(watch, self._pool.submit(work, watch))
+            job = known
+            job.watch.asked = self._clock()
+        if not wait([job.future], wait_seconds).done:
+            return job.watch.progress
+        with self._lock:
+            if self._jobs.get(key) is job:
+                del self._jobs[key]
+        try:
+            result = job.future.result()
+        except (GivenUpError, CancelledError):
+            return job.watch.progress  # the next request begins again
+        self._keep(key, result)
+        return result
+
+    def close(self) -> None:
+        """Stop all work."""
+        with self._lock:
+            for job in self._jobs.values():
+                job.watch.is_closed = True
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _tidy(self) -> None:
+        """Drop work that has ended without a request to take it, and stop the oldest of too much work."""
+        for key, job in list(self._jobs.items()):
+            if job.future.done() and self._clock() - job.watch.asked > GIVE_UP_SECONDS:
+                del self._jobs[key]
+        running = [job for job in self._jobs.values() if not job.future.done() and not job.watch.is_closed]
+        if len(running) >= _MOST_JOBS:
+            oldest = min(running, key=lambda job: job.watch.asked)
+            oldest.watch.is_closed = True
+            oldest.future.cancel()
+
+    def _keep(self, key: Hashable, result: Sized) -> None:
+        with self._lock:
+            self._results[key] = result
+            self._results.move_to_end(key)
+            while len(self._results) > 1 and (
+                len(self._results) > _MOST_RESULTS
+                or sum(each.nbytes for each in self._results.values()) > MAX_RESULT_BYTES
+            ):
+                self._results.popitem(last=False)

@@ -1,0 +1,80 @@
+"""Statistics of the selected records."""
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from penstock.view import field_summary as module
+from penstock.view.browser import Browser
+from penstock.view.field_summary import make_bins
+from penstock.view.opened_data import open_data
+from penstock.view.query import Query
+from viewed_data import NUM_RECORDS
+
+
+def fields_of(browser, **query):
+    summary = browser.summarize(Query(split="train", **query))
+    return {field.name: field for field in summary.fields}, summary
+
+
+def test_statistics_are_those_of_all_readable_records(browser):
+    fields, summary = fields_of(browser)
+    assert (summary.num_records, summary.num_bad, summary.is_exact) == (NUM_RECORDS, 2, True)
+    assert dict(fields["age"].numbers)["max"] == "16"
+    assert sum(bar.count for bar in fields["age"].bins) == 58
+    assert fields["weight"].missing == 6
+    assert [bar.label for bar in fields["breed"].values] == ["siamese", "persian", "sphynx"]
+    assert fields["photo"].values[0].label == "png"
+    assert fields["note"].measured == "characters"
+
+
+def test_statistics_follow_the_filter(browser):
+    fields, summary = fields_of(browser, filter='breed == "persian"')
+    assert summary.num_records == fields["age"].count
+    assert [bar.label for bar in fields["breed"].values] == ["persian"]
+
+
+def test_frequent_value_comes_with_a_filter_that_selects_it(browser):
+    fields, _ = fields_of(browser)
+    bar = fields["breed"].values[0]
+    _, summary = fields_of(browser, filter=bar.condition)
+    assert summary.num_records == bar.count
+
+
+def test_large_selection_is_sampled(browser, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SAMPLE", 10)
+    monkeypatch.setattr(module, "_LEAST_SAMPLE", 5)
+    _, summary = fields_of(browser)
+    assert (summary.num_read, summary.is_exact) == (10, False)
+
+
+def test_train_split_has_the_statistics_of_its_manifest(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_SAMPLE", 10)
+    rows = [{"x": float(row), "y": row % 2} for row in range(300)]
+    ps.convert(rows, tmp_path / "data", target="y", split={"train": 1.0})
+    browser = Browser(open_data([str(tmp_path / "data")]))
+    fields, summary = fields_of(browser)
+    assert (summary.is_exact, summary.num_records) == (True, 300)
+    assert dict(fields["x"].numbers)["max"] == "299"
+    _, filtered = fields_of(browser, filter="x >= 0")
+    assert filtered.num_records == 300
+    browser.close()
+
+
+@pytest.mark.parametrize(
+    ("values", "counts"),
+    [
+        ([1, 1, 2, 4], [2, 1, 0, 1]),
+        ([5, 5], [2]),
+        ([], []),
+        ([np.nan, np.inf], []),
+        ([0.0, 1e308, -1e308], None),
+    ],
+)
+def test_histogram_counts_finite_numbers(values, counts):
+    bins = make_bins(np.array(values, np.float64))
+    if counts is None:
+        assert sum(bar.count for bar in bins) in (0, 3)
+    else:
+        assert [bar.count for bar in bins] == counts
+    assert all(0 <= bar.share <= 1 for bar in bins)

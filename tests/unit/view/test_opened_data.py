@@ -1,0 +1,60 @@
+"""Opening data for the viewer."""
+
+import shutil
+
+import pytest
+
+import penstock as ps
+from penstock.errors import NoSuchPathError
+from penstock.jobs.stored_data import Declaration
+from penstock.training.run_files import write_run_config
+from penstock.view.opened_data import open_data
+from record_files import example, write_plain
+
+
+@pytest.fixture
+def run(tmp_path):
+    """A folder with the files of a run that need no model."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    ps.convert([{"x": row * 1.0, "y": row % 2} for row in range(50)], folder / "data", target="y")
+    ps.Pipeline.fit(ps.open(folder / "data")).save(folder / "pipeline.json")
+    write_run_config(folder, {"data": "data", "target": "y"})
+    return folder
+
+
+def test_files_without_a_manifest_open_with_their_inferred_schema(gallery):
+    data = open_data([str(gallery)])
+    assert {name: len(rows) for name, rows in data.splits.items()} == {"train": 60, "test": 4}
+    assert data.schema["photo"].type_name == "image"
+    assert not any(rows.is_mapped for rows in data.splits.values())
+    assert data.run is None
+
+
+def test_declared_types_are_used(gallery):
+    data = open_data([str(gallery)], Declaration(types={"note": "bytes"}, target="breed"))
+    assert (data.schema["note"].type_name, data.schema["breed"].role) == ("bytes", "target")
+
+
+def test_data_set_has_its_statistics(run):
+    data = open_data([str(run / "data")])
+    assert data.statistics["x"].values.max <= 49
+
+
+def test_run_opens_with_its_data(run):
+    data = open_data([str(run)])
+    assert (data.name, data.run, data.num_records) == ("run", run, 50)
+
+
+def test_run_whose_data_has_moved_names_what_to_pass(run, tmp_path):
+    shutil.move(run / "data", tmp_path / "moved")
+    with pytest.raises(NoSuchPathError) as caught:
+        open_data([str(run)])
+    assert "penstock view" in caught.value.advice
+    assert open_data([str(run), str(tmp_path / "moved")]).num_records == 50
+
+
+def test_run_gives_its_field_types_to_records_without_a_manifest(run, tmp_path):
+    path = write_plain(tmp_path / "other.tfrecord", [example(x=1.0, y=row % 2) for row in range(4)])
+    trained = open_data([str(run)]).schema["y"].type_name
+    assert open_data([str(run), str(path)]).schema["y"].type_name == trained

@@ -1,0 +1,122 @@
+"""Predictions by another process: what it writes is read again, and its faults have reasons."""
+
+import os
+
+import numpy as np
+import pytest
+
+from penstock.errors import StateError
+from penstock.model.task import Task
+from penstock.model.unlabelled import Labelled
+from penstock.score.split_predictions import SplitPredictions
+from penstock.training.run_files import write_run_config
+from penstock.view import predictions as module
+from penstock.view.opened_data import open_data
+from penstock.view.prediction_worker import write_outcome
+from penstock.view.predictions import RunPredictions, load_outcome
+from penstock.view.scan_jobs import Progress
+from viewed_data import write_gallery
+
+TASKS = {
+    "adopted": Task("adopted", "binary", ("no", b"yes")),
+    "breed": Task("breed", "multiclass", ("a", "b", "c")),
+    "tags": Task("tags", "multilabel", (10, 20)),
+    "price": Task("price", "regression"),
+}
+
+
+@pytest.fixture
+def outcome(tmp_path):
+    truths = {
+        "adopted": np.array([0, 1, 1]),
+        "breed": np.array([0, 1, 2]),
+        "tags": np.array([[1, 0], [1, 1], [0, 0]]),
+        "price": np.array([1.0, 2.0, 3.0]),
+    }
+    predicted = {
+        "adopted": np.array([0.25, 0.875, 0.25], np.float32),
+        "breed": np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.5, 0.25, 0.25]], np.float32),
+        "tags": np.array([[0.9, 0.1], [0.9, 0.9], [0.1, 0.1]], np.float32),
+        "price": np.array([1.5, 2.0, 5.0], np.float32),
+    }
+    judged = SplitPredictions(np.array([4, 7, 9]), truths, predicted, {}, Labelled(None, 3))
+    write_outcome(tmp_path, TASKS, judged)
+    return load_outcome(tmp_path)
+
+
+def test_written_predictions_are_read_again(outcome):
+    assert outcome.rows.tolist() == [4, 7, 9]
+    found = outcome.describe(9)
+    assert (found["adopted"]["truth"], found["adopted"]["prediction"]) == ("yes", "no")
+    assert (found["adopted"]["probability"], found["adopted"]["is_wrong"]) == (0.75, True)
+    assert (found["breed"]["prediction"], found["breed"]["probability"]) == ("a", 0.5)
+    assert (found["tags"]["truth"], found["tags"]["prediction"]) == ([], [])
+    assert (found["price"]["prediction"], found["price"]["loss"]) == (5.0, 2.0)
+    assert found["price"]["is_wrong"] is False
+    assert outcome.describe(7)["tags"]["prediction"] == [10, 20]
+
+
+def test_record_that_was_not_predicted_has_no_prediction(outcome):
+    assert outcome.describe(5) == {}
+    assert outcome.describe(100) == {}
+
+
+def test_wrong_records_are_those_with_a_wrong_target(outcome):
+    assert np.asarray(outcome.targets["adopted"].wrong).tolist() == [False, False, True]
+    assert outcome.is_wrong.tolist() == [True, False, True]  # the first by its price
+    assert outcome.num_wrong == 2
+
+
+@pytest.fixture
+def run(tmp_path):
+    folder = tmp_path / "run"
+    write_gallery(folder / "data")
+    write_run_config(folder, {"data": "data", "target": "breed"})
+    return open_data([str(folder)])
+
+
+def pretend(monkeypatch, tmp_path, script):
+    """Let a shell script take the place of the process that predicts."""
+    path = tmp_path / "python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    monkeypatch.setattr(module.sys, "executable", os.fspath(path))
+
+
+def test_process_reports_its_progress_and_its_end_deletes_what_it_wrote(monkeypatch, tmp_path, run):
+    pretend(monkeypatch, tmp_path, 'echo noise; echo \'{"done": 3, "total": 4}\'; exec sleep 600')
+    predictions = RunPredictions(run)
+    assert predictions.usual_split == "test"
+    assert predictions.starts_at_once("test")
+    found = predictions.find("test", 0.0)
+    while found != Progress(3, 4):
+        found = predictions.find("test", 0.05)
+    folder = predictions._folder
+    assert folder.is_dir()
+    predictions.close()
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ('echo \'{"error": "the model is needed"}\'; exit 1', "the model is needed"),
+        ("echo 'Fatal: out of memory' >&2; exit 137", "Fatal: out of memory"),
+        ("exit 3", "status 3"),
+        ("exit 0", "outcome.json"),
+    ],
+)
+def test_process_that_fails_gives_its_reason(monkeypatch, tmp_path, run, script, reason):
+    pretend(monkeypatch, tmp_path, script)
+    predictions = RunPredictions(run)
+    with pytest.raises(StateError) as caught:
+        predictions.find("test", 30)
+    assert reason in caught.value.what
+    predictions.close()
+
+
+def test_large_split_is_predicted_only_on_request(monkeypatch, run):
+    monkeypatch.setattr(module, "AT_ONCE", 10)
+    predictions = RunPredictions(run)
+    assert not predictions.starts_at_once("train")
+    predictions.close()
