@@ -69,7 +69,7 @@ HEAVY = {
     "polars": ("source",),
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
     "PIL": ("encode", "decode", "report.pictures", "view.picture"),
-    "jinja2": ("report.page",),
+    "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts",),
     "markupsafe": ("report.charts",),  # comes with jinja2
     "yaml": (
@@ -82,7 +82,6 @@ HEAVY = {
     "safetensors": ("training.tensor_file",),
     "starlette": ("view.access", "view.application"),  # loaded by `penstock view` alone
     "uvicorn": ("view.server",),
-    "jinja2": ("view.application",),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
     "jax": ("bridge.jax",),  # loaded by to_jax() alone
 }

@@ -1,0 +1,252 @@
+"""The pages: what they show, and what hostile requests and hostile records get."""
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from starlette.testclient import TestClient
+
+from penstock.view import application as module
+from penstock.view.access import Access
+from penstock.view.application import make_application
+from penstock.view.browser import Browser
+from penstock.view.opened_data import open_data
+from penstock.view.scan_jobs import Progress
+from record_files import example, write_plain
+from viewed_data import BAD_IMAGE_ROW, DAMAGED_ROW, HOSTILE_NAME, HOSTILE_ROW, LOST_ROW
+
+
+def client_of(browser):
+    app = make_application(browser, Access("127.0.0.1", 8765))
+    return TestClient(app, base_url="http://127.0.0.1:8765", raise_server_exceptions=False)
+
+
+@pytest.fixture
+def client(browser):
+    return client_of(browser)
+
+
+def links_of(text, rel):
+    return [found.replace("&amp;", "&") for found in re.findall(rf'<a rel="{rel}" href="([^"]*)"', text)]
+
+
+def attributes_of(text):
+    """Return the names of the attributes that a browser would find."""
+    found = set()
+
+    class Parser(HTMLParser):
+        def handle_starttag(self, tag, attributes):
+            found.update(name for name, _ in attributes)
+
+    Parser().feed(text)
+    assert found
+    return found
+
+
+def rows_of(text):
+    return [int(row) for row in re.findall(r">Record (\d+)</a>", text)]
+
+
+def test_first_page_shows_the_first_records_and_the_next_link_the_next(client):
+    first = client.get("/?size=10")
+    assert first.status_code == 200
+    assert rows_of(first.text) == list(range(10))
+    (following,) = links_of(first.text, "next")
+    assert rows_of(client.get(following).text) == list(range(10, 20))
+    (last,) = links_of(first.text, "last")
+    assert rows_of(client.get(last).text) == list(range(50, 60))
+
+
+def test_filter_and_search_select_records(client):
+    assert rows_of(client.get("/", params={"filter": "age == 2"}).text) == [2, 19, 36, 53]
+    assert rows_of(client.get("/", params={"search": "number 12 likes"}).text) == [12]
+    found = client.get("/", params={"filter": "age == 2", "sort": "field:weight", "order": "descending"})
+    assert rows_of(found.text) == [53, 36, 2, 19]  # the weight of record 19 is missing
+
+
+def test_table_shows_the_same_records(client):
+    text = client.get("/", params={"filter": "age == 2", "layout": "table"}).text
+    assert re.findall(r"at=\d+\">(\d+)</a>", text) == ["2", "19", "36", "53"]
+
+
+def test_pages_show_pictures_that_the_viewer_made(client):
+    address = re.search(r'<img src="([^"]*)"', client.get("/").text)[1].replace("&amp;", "&")
+    answer = client.get(address)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "image/png")
+    assert answer.content.startswith(b"\x89PNG")
+
+
+def test_picture_that_cannot_be_decoded_is_an_error_with_a_reason(client):
+    answer = client.get(f"/picture?split=train&row={BAD_IMAGE_ROW}&field=photo&size=small")
+    assert answer.status_code == 422
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert "png" in answer.text
+
+
+def test_hostile_text_and_hostile_name_are_escaped_everywhere(client):
+    for address in (
+        "/",
+        "/?layout=table",
+        f"/record?row={HOSTILE_ROW}",
+        "/statistics",
+        "/statistics?part=1",
+        "/?search=%3Cscript%3E",
+    ):
+        text = client.get(address).text
+        assert "<script>document" not in text
+        assert "<img src=x" not in text
+        assert re.findall(r"<script[^>]*>", text) in ([], ['<script src="/static/view.js" defer>'])
+        assert not [name for name in attributes_of(text) if name.startswith("on") or name == "style"]
+    assert "&lt;script&gt;document" in client.get("/").text
+
+
+def test_no_page_has_inline_code_or_styles(client):
+    for address in (
+        "/",
+        "/?layout=table",
+        "/record?row=1",
+        f"/record?row={DAMAGED_ROW}",
+        "/statistics",
+        "/nothing",
+    ):
+        text = client.get(address).text
+        assert not [name for name in attributes_of(text) if name.startswith("on") or name == "style"]
+        assert "<style" not in text
+        assert "javascript:" not in text
+
+
+def test_damaged_records_are_marked_and_their_bytes_are_shown(client):
+    text = client.get("/").text
+    assert text.count('class="card bad"') == 1
+    text = client.get(f"/record?row={DAMAGED_ROW}").text
+    assert "wrong" in text
+    assert "Payload" in text
+    text = client.get(f"/record?row={LOST_ROW}").text
+    assert "Damage" in text
+    assert rows_of(client.get("/?show=damaged").text) == [DAMAGED_ROW, LOST_ROW]
+
+
+def test_record_has_links_to_its_neighbours_in_the_selection(client):
+    text = client.get("/record", params={"filter": "age == 2", "at": "1"}).text
+    assert "Record 19" in text
+    (following,) = links_of(text, "next")
+    assert "Record 36" in client.get(following).text
+
+
+def test_payload_is_a_download_and_never_a_page(client):
+    answer = client.get("/bytes?split=train&row=0")
+    assert answer.headers["content-type"] == "application/octet-stream"
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert b"Cat number 0" in answer.content
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/?size=1000000", 400),
+        ("/?size=-1", 400),
+        ("/?page=-5", 400),
+        ("/?page=99999999999999999999999", 400),
+        ("/?page=1000000", 200),
+        ("/?filter=age%20<", 400),
+        ("/?filter=().__class__", 400),
+        ("/?filter=nothing%20<%203", 404),
+        ("/?filter=" + "(" * 1500, 400),
+        ("/?sort=field:nothing", 404),
+        ("/?sort=;DROP", 400),
+        ("/?split=../../etc", 404),
+        ("/?split=%00", 404),
+        ("/?shard=99", 404),
+        ("/?show=mistakes", 400),
+        ("/?column=100000", 200),
+        ("/record", 400),
+        ("/record?row=-1", 400),
+        ("/record?row=60", 404),
+        ("/record?row=999999999999999999", 404),
+        ("/record?row=abc", 400),
+        ("/record?row=1&from=99999999999", 200),
+        ("/record?row=1&from=-1", 400),
+        ("/record?at=60", 404),
+        ("/picture?row=0&field=../../etc/passwd", 404),
+        ("/picture?row=0&field=photo&size=huge", 400),
+        ("/picture?row=0&field=note", 422),
+        ("/picture?row=-1&field=photo", 400),
+        ("/bytes?row=99", 404),
+        ("/bytes?row=0&split=../x", 404),
+        ("/static/../application.py", 404),
+        ("/static/%2e%2e/application.py", 404),
+        ("/static/..%2f..%2fdataset.py", 404),
+        ("/static/", 404),
+        ("//etc/passwd", 404),
+        ("/etc/passwd", 404),
+        ("/%ff%fe", 404),
+    ],
+)
+def test_hostile_request_gets_an_answer_without_harm(client, address, status):
+    answer = client.get(address)
+    assert answer.status_code == status
+    assert "root:" not in answer.text
+    assert "Traceback" not in answer.text
+
+
+def test_wrong_filter_keeps_the_form_and_names_the_position(client):
+    text = client.get("/", params={"filter": 'breed = "siamese"'}).text
+    assert "Use == to compare" in text
+    assert 'value="breed = &#34;siamese&#34;"' in text
+
+
+def test_progress_is_shown_while_a_scan_runs(browser, monkeypatch):
+    monkeypatch.setattr(browser, "read_page", lambda query: Progress(25, 100))
+    text = client_of(browser).get("/").text
+    assert 'http-equiv="refresh"' in text
+    assert 'value="0.250"' in text
+    monkeypatch.setattr(browser, "summarize", lambda query: Progress(1, 4))
+    assert client_of(browser).get("/statistics?part=1").headers["x-progress"] == "0.250"
+
+
+def test_fault_of_the_viewer_itself_is_an_answer_without_its_details(browser, monkeypatch):
+    def fail(query):
+        raise ZeroDivisionError("secret detail")
+
+    monkeypatch.setattr(browser, "read_page", fail)
+    answer = client_of(browser).get("/")
+    assert (answer.status_code, "secret detail" in answer.text) == (500, False)
+
+
+def test_static_files_are_sent_with_their_type(client):
+    assert client.get("/static/view.css").headers["content-type"].startswith("text/css")
+    assert client.get("/static/view.js").headers["content-type"].startswith("text/javascript")
+
+
+def test_records_that_are_no_examples_are_shown_by_their_bytes(tmp_path):
+    path = write_plain(tmp_path / "a.tfrecord", [b"\xff\xff<script>alert(1)</script>"] * 3)
+    browser = Browser(open_data([str(path)]))
+    client = client_of(browser)
+    for address in ("/", "/?layout=table", "/record?row=0", "/statistics", "/?show=damaged"):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert "<script>alert" not in answer.text
+    assert client.get("/?filter=a<3").status_code == 400
+    browser.close()
+
+
+def test_empty_and_strange_values_do_not_break_a_page(tmp_path):
+    payloads = [
+        example(text="", many=[1.0], bytes=b"\xff\xfe"),
+        example(text="\u202egnp.exe\x00\x1b[2J", many=[float("nan")] * 5, bytes=b""),
+        example(text="x" * 100_000, many=[1e38, -1e38], bytes=bytes(5000)),
+    ]
+    browser = Browser(open_data([str(write_plain(tmp_path / "a.tfrecord", payloads))]))
+    client = client_of(browser)
+    for address in ("/", "/?layout=table", "/record?row=1", "/statistics"):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert len(answer.content) < 40_000
+        assert "\x00" not in answer.text
+        assert "\x1b" not in answer.text
+    browser.close()
+
+
+def test_every_template_escapes():
+    assert module.make_templates().autoescape is True
+    assert HOSTILE_NAME not in module.make_templates().from_string("{{ x }}").render(x=HOSTILE_NAME)
