@@ -1,4 +1,4 @@
-"""Arguments of the commands for data: convert, inspect, verify, repair and bench.
+"""Arguments of the commands for data: convert, inspect, view, verify, repair and bench.
 
 In: parsers. Out: their arguments and help, and the modules that run the commands. Imports nothing large.
 """
@@ -115,6 +115,27 @@ def _parse_count(text: str) -> int:
     return int(text)
 
 
+def _add_view(parser: argparse.ArgumentParser) -> None:
+    add_record_files(parser, "a data set, TFRecord files, a quoted glob pattern, or the folder of a run")
+    group = parser.add_argument_group("server")
+    group.add_argument(
+        "--port",
+        type=_parse_count,
+        default=8765,
+        metavar="N",
+        help="port; 0 for any free one (default: %(default)s)",
+    )
+    group.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="NAME",
+        help="name or address to listen on (default: %(default)s, which only this machine can reach); others "
+        "need the token in the printed address",
+    )
+    add_declarations(parser)
+    parser.add_argument("--json", action="store_true", help="print the address as one JSON object")
+
+
 def _add_verify(parser: argparse.ArgumentParser) -> None:
     add_record_files(parser)
     add_json(parser)
@@ -224,6 +245,18 @@ every byte once, except with --compare and --pipeline. Exit status 1 if a file i
 file.""",
     example="penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted",
     add_arguments=_add_inspect,
+)
+VIEW: Final = Command(
+    module="penstock.cli.view",
+    summary="browse a data set, TFRecord files or a run in a web browser",
+    description="""\
+Show records in a local web page: pictures, texts, numbers and small charts, as cards or as a table; filter,
+search, sort, go to a record, see its bytes and checksums, and statistics of every field. Works at once for
+data of any size: records are read when they are shown. For a run, also show its predictions and mistakes.
+Prints the address to open, and ends with Ctrl-C.""",
+    example="penstock view pets/ --port 8765",
+    add_arguments=_add_view,
+    extra="view",
 )
 VERIFY: Final = Command(
     module="penstock.cli.verify",

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from penstock.cli.command import Command
-from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY
+from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY, VIEW
 from penstock.cli.interrupt import INTERRUPTED, begin_work, end_work
 from penstock.cli.model_arguments import DEMO, EVALUATE, PREDICT, REPORT, TRAIN
 from penstock.cli.terminal import print_message
@@ -35,6 +35,7 @@ from penstock.foundation.wording import find_nearest
 COMMANDS: Final[dict[str, Command]] = {
     "convert": CONVERT,
     "inspect": INSPECT,
+    "view": VIEW,
     "verify": VERIFY,
     "repair": REPAIR,
     "train": TRAIN,

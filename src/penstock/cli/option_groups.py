@@ -27,11 +27,11 @@ def add_json(parser: Options) -> None:
     parser.add_argument("--json", action="store_true", help="print the result as one JSON object")
 
 
-def add_record_files(parser: argparse.ArgumentParser) -> None:
-    """Add the paths of TFRecord files, and how to read them."""
-    parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="TFRecord files, a quoted glob pattern, or a folder"
-    )
+def add_record_files(
+    parser: argparse.ArgumentParser, what: str = "TFRecord files, a quoted glob pattern, or a folder"
+) -> None:
+    """Add the paths of TFRecord files, and how to read them; `what` describes the paths."""
+    parser.add_argument("paths", nargs="+", metavar="PATH", help=what)
     group = parser.add_argument_group("reading")
     group.add_argument(
         "--compression",

@@ -1,0 +1,87 @@
+"""`penstock view`: it prints an address, answers, and ends with Ctrl-C."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from contextlib import contextmanager
+
+import pytest
+
+from penstock.cli.main import main
+from viewed_data import write_gallery
+
+
+@pytest.fixture(scope="module")
+def gallery(tmp_path_factory):
+    return write_gallery(tmp_path_factory.mktemp("data") / "gallery")
+
+
+@contextmanager
+def viewing(*arguments):
+    """Start the command in a process of its own."""
+    command = [sys.executable, "-c", "from penstock.cli.main import main; raise SystemExit(main())", "view"]
+    process = subprocess.Popen(
+        [*command, *map(os.fspath, arguments), "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def read_page(address):
+    with urllib.request.urlopen(address, timeout=30) as answer:  # noqa: S310 - the address that was printed
+        return answer.status, answer.read().decode()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_viewer_answers_until_it_is_interrupted(gallery, number):
+    with viewing(gallery, "--json") as process:
+        said = json.loads(process.stdout.readline())
+        assert (said["records"], said["splits"]) == (64, {"train": 60, "test": 4})
+        status, text = read_page(said["address"])
+        assert (status, "Record 0" in text) == (200, True)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+        assert (process.returncode, errors) == (0, "")
+
+
+def test_viewer_that_others_can_reach_prints_a_token(gallery):
+    with viewing(gallery, "--host", "0.0.0.0") as process:
+        process.stdout.readline()
+        address = re.search(r"http://\S+", process.stdout.readline())[0]
+        port, token = re.search(r":(\d+)/\?token=(\S+)", address).groups()
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            read_page(f"http://127.0.0.1:{port}/")
+        assert caught.value.code == 403
+        caught.value.close()
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(f"http://127.0.0.1:{port}/?token={token}", timeout=30) as answer:
+            assert answer.status == 200
+            assert "token" not in answer.url
+
+
+def test_port_in_use_is_one_line_and_status_2(gallery, capsys):
+    with socket.socket() as used:
+        used.bind(("127.0.0.1", 0))
+        used.listen()
+        port = used.getsockname()[1]
+        assert main(["view", str(gallery), "--port", str(port)]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert str(port) in errors
+
+
+def test_path_that_does_not_exist_is_status_2(tmp_path, capsys):
+    assert main(["view", str(tmp_path / "nothing")]) == 2
+    assert "nothing" in capsys.readouterr().err
