@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from penstock.decode.pixels import PixelError
@@ -53,6 +53,8 @@ def make_application(browser: Browser, access: Access) -> Starlette:
         Route("/statistics", pages.statistics),
         Route("/picture", pages.picture),
         Route("/bytes", pages.payload),
+        Route("/predictions", pages.predictions),
+        Route("/favicon.ico", lambda _: Response(status_code=204)),  # browsers ask for it
         *(Route(f"/static/{name}", partial(_send_static, name)) for name in _STATIC),
     ]
     return Starlette(
@@ -102,6 +104,8 @@ class _Pages:
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
         self._templates = make_templates()
+        for name in self._templates.list_templates():
+            self._templates.get_template(name)  # compiled now, so that the first page is fast
 
     def browse(self, request: Request) -> Response:
         """Show a page of records."""
@@ -214,6 +218,16 @@ class _Pages:
             return PlainTextResponse(str(fault), _status(fault))
         headers = {"Content-Disposition": f'attachment; filename="record-{row}.bin"'}
         return Response(data, media_type="application/octet-stream", headers=headers)
+
+    def predictions(self, request: Request) -> Response:
+        """Send how many records of a split are predicted; a page that waits for them asks for it."""
+        query, error = self._read_query(request)
+        if error is not None or query.split not in self._browser.data.splits:
+            return PlainTextResponse("no such split", 404)
+        found = self._browser.find_outcome(query.split)
+        progress = found if isinstance(found, Progress) else None
+        done, total = (0, 0) if progress is None else (progress.done, progress.total)
+        return JSONResponse({"is_done": progress is None, "done": done, "total": total})
 
     def not_found(self, request: Request, error: Exception) -> Response:
         """Answer an address that does not exist."""

@@ -48,6 +48,26 @@ async function explainPicture(image) {
   }
 }
 
+async function followPredictions() {
+  const note = document.getElementById("predicting");
+  if (!note) return;
+  try {
+    const answer = await fetch(note.dataset.source, { credentials: "same-origin" });
+    const found = await answer.json();
+    if (found.is_done) {
+      const isTyping = document.activeElement && document.activeElement.matches("input, select");
+      if (isTyping) note.textContent = "The predictions are ready: load the page again to see them.";
+      else window.location.reload();
+      return;
+    }
+    note.textContent =
+      `Predicting this split: ${found.done.toLocaleString("en")} of ${found.total.toLocaleString("en")} records.`;
+    later(followPredictions);
+  } catch (error) {
+    // the note of the server stays
+  }
+}
+
 function watchPictures() {
   for (const image of document.images) {
     if (image.complete && image.naturalWidth === 0 && image.loading !== "lazy") explainPicture(image);
@@ -93,6 +113,7 @@ function watchForms() {
 }
 
 watchStatistics();
+followPredictions();
 watchPictures();
 watchKeys();
 watchLists();
