@@ -9,7 +9,7 @@ CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc n
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long check lint types sanitize tsan fuzz bench clean
+.PHONY: help demo test test-long test-browser chromium check lint types sanitize tsan fuzz bench clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -40,6 +40,18 @@ test: $(VENV)/.test ## Run all tests, with the same examples of property tests i
 test-long: $(VENV)/.test ## Run the property tests with new random examples, and the campaigns that take hours
 	$(BIN)/python -m pytest -m 'hypothesis or long' --hypothesis-profile=fresh --timeout=0
 	$(MAKE) tsan
+
+test-browser: $(VENV)/.test chromium ## Run the tests of the viewer in headless Chromium (installs Debian's if it is missing)
+	PENSTOCK_BROWSER=required $(BIN)/python -m pytest tests/browser
+
+chromium:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null && exit; \
+	if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	  echo "chromium or chromedriver is missing: install both (on Debian, as root:" \
+	    "apt-get install chromium chromium-driver)." >&2; \
+	  exit 1; \
+	fi; \
+	apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver
 
 check: lint types sanitize ## Style, types, and the core under the sanitizers
 
