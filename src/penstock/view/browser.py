@@ -248,13 +248,13 @@ class Browser:
         Raises:
             PenstockError: The query is not valid.
         """
-        plain = query.change(sort="", size=Query().size, layout="grid", column=0)
+        plain = query.change(sort="", size=Query().size, layout="grid")
         selected = self._selector.select(plain)
         if isinstance(selected, Progress):
             return selected
         if not self.data.is_example:
             return Summary((), len(selected), 0, 0, True)
-        key = ("summary", *plain.selection_key(), plain.shard)
+        key = ("summary", *plain.selection_key(), plain.shard, plain.column)
         return self._jobs.ask(key, partial(summarize, self.data, plain, selected))
 
     def find_outcome(self, split: str) -> Outcome | Progress | PenstockError | None:

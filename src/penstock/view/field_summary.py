@@ -34,6 +34,9 @@ from penstock.view.selection import BadRows, SelectedRows
 MAX_SAMPLE: Final = 10_000
 """Most records that statistics are computed from."""
 
+MAX_FIELDS: Final = 100
+"""Most fields that one summary has: those from `Query.column` on."""
+
 _SAMPLE_BYTES: Final = 64 << 20
 _LEAST_SAMPLE: Final = 100
 _BLOCK_ROWS: Final = 512
@@ -103,6 +106,7 @@ class Summary:
         num_read: Number of records that were read for the histograms, and for the numbers if not `is_exact`.
         num_bad: Number of those that could not be read.
         is_exact: Whether the numbers are those of all selected records.
+        first: Number of the first of the fields in the schema.
     """
 
     fields: tuple[FieldSummary, ...]
@@ -110,6 +114,7 @@ class Summary:
     num_read: int
     num_bad: int
     is_exact: bool
+    first: int = 0
 
     @property
     def nbytes(self) -> int:
@@ -118,8 +123,10 @@ class Summary:
 
 
 def summarize(data: OpenedData, query: Query, selected: SelectedRows, watch: Watch) -> Summary:
-    """Return the statistics of a selection."""
-    rows, schema = data.rows(query.split), data.schema
+    """Return the statistics of a selection; of many fields, those from `query.column` on."""
+    first = min(query.column, max(0, len(data.schema) - 1))
+    names = tuple(data.schema)[first : first + MAX_FIELDS]
+    rows, schema = data.rows(query.split), data.schema.select(names)
     sample = _choose_rows(rows, selected)
     plan, scatter, bad = DecodePlan(schema, strict=data.strict), Scatter(rows), BadRows()
     statistics, numbers = Statistics(schema), _Numbers(schema)
@@ -137,7 +144,7 @@ def summarize(data: OpenedData, query: Query, selected: SelectedRows, watch: Wat
         found = data.statistics
     fields = [_describe(name, schema[name], found[name], numbers.bins(name)) for name in schema]
     is_exact = is_all or found is data.statistics
-    return Summary(tuple(fields), len(selected), len(sample), len(bad.errors_by_row), is_exact)
+    return Summary(tuple(fields), len(selected), len(sample), len(bad.errors_by_row), is_exact, first)
 
 
 def _choose_rows(rows: Rows, selected: SelectedRows) -> NDArray[np.int64]:

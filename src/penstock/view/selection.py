@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -42,6 +43,7 @@ from penstock.view.text_search import find_text, list_searchable
 
 _MOST_THREADS: Final = 4  # of a scan: each has a block of up to 16 MiB in memory
 _CHUNK_ROWS: Final = 1 << 20
+_MOST_LISTED: Final = 200  # fields to sort by, in a list; a table has a link for each of its fields
 
 _T = TypeVar("_T")
 
@@ -164,7 +166,7 @@ class Selector:
     def list_sorts(self) -> list[tuple[str, str]]:
         """Return what records can be sorted by: values of `Query.sort`, and their descriptions."""
         sorts = []
-        for name, field in self._data.schema.items():
+        for name, field in islice(self._data.schema.items(), _MOST_LISTED):
             meaning = describe_key(field)
             if meaning is not None:
                 sorts.append((f"field:{name}", name if meaning == "value" else f"{name} ({meaning})"))

@@ -247,6 +247,19 @@ def test_empty_and_strange_values_do_not_break_a_page(tmp_path):
     browser.close()
 
 
+def test_record_of_a_thousand_fields_is_shown_in_parts(tmp_path):
+    payloads = [example(**{f"field {number}": number + row for number in range(1000)}) for row in range(3)]
+    browser = Browser(open_data([str(write_plain(tmp_path / "a.tfrecord", payloads))]))
+    client = client_of(browser)
+    for address in ("/", "/?layout=table", "/?layout=table&column=980", "/statistics"):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert len(answer.content) < 200_000
+    assert "next fields" in client.get("/statistics").text
+    assert client.get("/statistics?column=900").text.count('class="field"') == 100
+    browser.close()
+
+
 def test_every_template_escapes():
     assert module.make_templates().autoescape is True
     assert HOSTILE_NAME not in module.make_templates().from_string("{{ x }}").render(x=HOSTILE_NAME)

@@ -48,6 +48,14 @@ def test_large_selection_is_sampled(browser, monkeypatch):
     assert (summary.num_read, summary.is_exact) == (10, False)
 
 
+def test_many_fields_are_summarized_in_parts(browser, monkeypatch):
+    monkeypatch.setattr(module, "MAX_FIELDS", 3)
+    names = list(browser.data.schema)
+    fields, summary = fields_of(browser, column=4)
+    assert (list(fields), summary.first) == (names[4:7], 4)
+    assert list(fields_of(browser, column=10**6)[0]) == names[-1:]
+
+
 def test_train_split_has_the_statistics_of_its_manifest(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "MAX_SAMPLE", 10)
     rows = [{"x": float(row), "y": row % 2} for row in range(300)]
