@@ -181,7 +181,7 @@ def test_filter_and_lists_select_records(page, address):
 def test_image_is_drawn_and_a_damaged_one_has_its_reason(page, address):
     page.get(address)
     image = page.find_element(By.CSS_SELECTOR, ".card img")
-    wait(page, lambda _: image.get_property("complete"))
+    wait(page, lambda _: image.get_property("naturalWidth"))
     assert (image.get_property("naturalWidth"), image.get_property("naturalHeight")) == (64, 48)
     page.get(f"{address}/?size=100")
     card = page.find_elements(By.CSS_SELECTOR, ".card")[BAD_IMAGE_ROW]

@@ -95,7 +95,7 @@ def _show_size(num_bytes: float) -> str:
 
 def _is_wide(cell: Cell) -> bool:
     """Return whether a cell needs the whole width of a card."""
-    return cell.kind in ("text", "list", "chart", "bytes") and len(cell.text) > 24
+    return cell.kind == "chart" or (cell.kind in ("text", "list", "bytes") and len(cell.text) > 24)
 
 
 class _Pages:

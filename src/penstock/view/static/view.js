@@ -68,12 +68,14 @@ async function followPredictions() {
   }
 }
 
-function watchPictures() {
-  for (const image of document.images) {
-    if (image.complete && image.naturalWidth === 0 && image.loading !== "lazy") explainPicture(image);
-    else image.addEventListener("error", () => explainPicture(image), { once: true });
-  }
-}
+// Before the page is complete: a picture may fail while the rest is still loading.
+document.addEventListener(
+  "error",
+  (event) => {
+    if (event.target instanceof HTMLImageElement) explainPicture(event.target);
+  },
+  true,
+);
 
 function watchKeys() {
   document.addEventListener("keydown", (event) => {
@@ -112,9 +114,10 @@ function watchForms() {
   });
 }
 
-watchStatistics();
-followPredictions();
-watchPictures();
-watchKeys();
-watchLists();
-watchForms();
+document.addEventListener("DOMContentLoaded", () => {
+  watchStatistics();
+  followPredictions();
+  watchKeys();
+  watchLists();
+  watchForms();
+});
