@@ -15,8 +15,8 @@ from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.model.compatibility import check_model  # noqa: E402
+from penstock.model.keras_predictor import KerasPredictor  # noqa: E402
 from penstock.model.labels import check_labels  # noqa: E402
-from penstock.model.predictor import Predictor  # noqa: E402
 
 layers = keras.layers
 
@@ -86,7 +86,7 @@ def test_t07_strings_and_floats_for_whole_numbers_are_named(table):
     what = containing("'left'", "'own'")
     with raises_with(OptionError, what=what, expected=containing("int32"), got=containing("float32")):
         check_model(model, pipeline, find_tasks(pipeline))
-    predict = Predictor(make_functional({"left": 1.0}, "dict"), pipeline, find_tasks(pipeline), {})
+    predict = KerasPredictor(make_functional({"left": 1.0}, "dict"), pipeline, find_tasks(pipeline), {})
     facts = {"expected": containing("float32", "(n,)"), "got": containing("strings")}
     with raises_with(OptionError, what=containing("'left'"), **facts):
         predict({"left": np.array(["a", "b"])})
@@ -95,7 +95,7 @@ def test_t07_strings_and_floats_for_whole_numbers_are_named(table):
 def test_t07_inputs_of_different_lengths_are_named(table):
     pipeline = fit(table, ("left", "right"), ("price",))
     model = make_functional({"left": 1.0, "right": 1.0}, "dict")
-    predict = Predictor(model, pipeline, find_tasks(pipeline), {})
+    predict = KerasPredictor(model, pipeline, find_tasks(pipeline), {})
     facts = {"expected": containing(4, "'left'"), "got": containing(3)}
     with raises_with(OptionError, what=containing("'right'"), **facts):
         predict({"left": np.zeros(4, np.float32), "right": np.zeros(3, np.float32)})
@@ -110,7 +110,7 @@ def test_t08_inputs_of_equal_shape_go_by_name_whatever_their_order(table, form, 
     tasks = find_tasks(pipeline)
     check_model(model, pipeline, tasks)
     loader = table["train"].loader(pipeline, batch_size=9)
-    predict = Predictor(model, pipeline, tasks, {})
+    predict = KerasPredictor(model, pipeline, tasks, {})
     wanted, found = [], []
     for inputs, _ in loader.read(0):
         wanted.append(inputs["left"] + 10 * inputs["right"])

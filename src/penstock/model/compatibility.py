@@ -14,16 +14,8 @@ import keras
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
 from penstock.model.labels import read_tasks
-from penstock.model.signature import (
-    can_feed,
-    describe_shape,
-    find_inputs,
-    find_outputs,
-    fits,
-    is_automatic,
-    name_model,
-    name_outputs,
-)
+from penstock.model.predictor import can_feed, describe_shape, fits
+from penstock.model.signature import find_inputs, find_outputs, is_automatic, name_model, name_outputs
 from penstock.model.subclassed_model import call_on_symbols, record_inputs
 from penstock.model.task import Kind, Task
 from penstock.transform.output import STRINGS, Output

@@ -1,65 +1,56 @@
-"""Predict batches with a trained model.
+"""Predict batches with a trained model, of whatever library.
 
-In: the arrays of a batch by input. Out: probabilities and numbers by target.
+In: the arrays of a batch by input. Out: probabilities and numbers by target. Loads no Keras: exported models
+predict without it.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any
 
-import keras
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
-from penstock.model.signature import can_feed, describe_shape, find_inputs, fits, name_outputs
 from penstock.model.task import Task
 from penstock.model.temperature import apply_temperature, compute_sigmoid, compute_softmax
-from penstock.transform.output import Output
+from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline
 
 
-class Predictor:
+class BatchPredictor(ABC):
     """Predicts batches of inputs that a pipeline makes.
 
     Batches smaller than the largest so far are filled up with copies of their last record, as backends
     compile a model again for every new number of rows.
 
     Attributes:
-        model: The model.
         pipeline: Pipeline that defines the inputs.
         tasks: Task of each target.
         logits: Whether the model returns logits, by target.
         temperatures: Temperature of the probabilities, by target; 1 if there is none.
-
-    Example:
-        ```python
-        predict = Predictor(model, pipeline, find_tasks(pipeline), {"adopted": False})
-        predict({"age": ages})["adopted"]  # float32 (n,): probability of the second label
-        ```
     """
 
     def __init__(
         self,
-        model: keras.Model,
         pipeline: Pipeline,
         tasks: Mapping[str, Task],
         logits: Mapping[str, bool],
         temperatures: Mapping[str, float] | None = None,
     ) -> None:
-        self.model = model
         self.pipeline = pipeline
         self.tasks = dict(tasks)
         self.logits = {name: bool(logits.get(name, False)) for name in tasks}
         self.temperatures = {name: (temperatures or {}).get(name, 1.0) for name in tasks}
         self._inputs = pipeline.inputs
         self._most_rows = 0
-        taken = find_inputs(model)
-        # Keras warns of a dict for a model with one input that was not created from a dict.
-        is_plain = taken is not None and not isinstance(getattr(model, "input", None), dict | list | tuple)
-        self._only = next(iter(taken)) if is_plain and taken is not None and len(taken) == 1 else None
+
+    @abstractmethod
+    def call_model(self, arrays: dict[str, NDArray[Any]]) -> Mapping[str, Any]:
+        """Return the outputs of the model by target, for arrays by input that have been checked."""
 
     def __call__(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[np.float32]]:
         """Return the predictions of a batch by target, float32.
@@ -84,8 +75,7 @@ class Predictor:
                 name: np.concatenate([each, np.repeat(each[-1:], num_lacking, axis=0)])
                 for name, each in arrays.items()
             }
-        outputs = self.model.predict_on_batch(arrays if self._only is None else arrays[self._only])
-        named = name_outputs(self.model, self.tasks, outputs)
+        named = self.call_model(arrays)
         return {
             name: _convert_output(
                 task, np.asarray(named[name])[:num_rows], self.logits[name], self.temperatures[name]
@@ -111,6 +101,46 @@ class Predictor:
             if count != num_rows:
                 raise _make_error(name, f"{num_rows} rows, as {first!r} has", f"{count}")
         return arrays, num_rows
+
+
+def can_feed(given: str, taken: str) -> bool:
+    """Return whether Keras casts one dtype to another without loss.
+
+    Whole numbers and booleans are cast to floats, and int64 codes to int32. Floats are not cast to whole
+    numbers, which would truncate them; strings are never cast.
+
+    Example:
+        >>> can_feed("uint8", "float32"), can_feed("float32", "int32")
+        (True, False)
+    """
+    if given == taken:
+        return True
+    if given in STRINGS or taken in STRINGS:
+        return given in STRINGS and taken in STRINGS
+    if "float" in taken or (given, taken) == ("int64", "int32"):
+        return True
+    return "float" not in given and taken != "bool" and bool(np.can_cast(given, taken, "safe"))
+
+
+def fits(given: tuple[int | None, ...], taken: tuple[int | None, ...]) -> bool:
+    """Return whether arrays of a shape fit an input, both without rows; Keras adds or drops a last 1.
+
+    Example:
+        >>> fits((20,), (None,)), fits((), (1,)), fits((None,), (20,))
+        (True, True, False)
+    """
+    if len(given) == len(taken) + 1 and given[-1] == 1:
+        given = given[:-1]
+    elif len(given) == len(taken) - 1 and taken[-1] == 1:
+        given = (*given, 1)
+    return len(given) == len(taken) and all(
+        wanted is None or wanted == size for size, wanted in zip(given, taken, strict=True)
+    )
+
+
+def describe_shape(shape: tuple[int | None, ...]) -> str:
+    """Return a shape with its rows as text: `(n, 4)`, with ? for dimensions that vary."""
+    return Output("shape", "float32", shape).describe().removeprefix("float32 ")
 
 
 def _convert_input(output: Output, value: Any) -> NDArray[Any]:

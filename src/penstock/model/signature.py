@@ -1,4 +1,4 @@
-"""The inputs and outputs of a Keras model by name, and whether arrays fit them.
+"""The inputs and outputs of a Keras model by name.
 
 In: any Keras model, and the names of the targets. Out: symbolic tensors by name.
 """
@@ -10,53 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import keras
-import numpy as np
 from keras.src.models.functional import Functional
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
-from penstock.transform.output import STRINGS, Output
-
-
-def can_feed(given: str, taken: str) -> bool:
-    """Return whether Keras casts one dtype to another without loss.
-
-    Whole numbers and booleans are cast to floats, and int64 codes to int32. Floats are not cast to whole
-    numbers, which would truncate them; strings are never cast.
-
-    Example:
-        >>> can_feed("uint8", "float32"), can_feed("float32", "int32")
-        (True, False)
-    """
-    if given == taken:
-        return True
-    if given in STRINGS or taken in STRINGS:
-        return given in STRINGS and taken in STRINGS
-    if "float" in taken or (given, taken) == ("int64", "int32"):
-        return True
-    return "float" not in given and taken != "bool" and bool(np.can_cast(given, taken, "safe"))
-
-
-def fits(given: tuple[int | None, ...], taken: tuple[int | None, ...]) -> bool:
-    """Return whether arrays of a shape fit an input, both without rows; Keras adds or drops a last 1.
-
-    Example:
-        >>> fits((20,), (None,)), fits((), (1,)), fits((None,), (20,))
-        (True, True, False)
-    """
-    if len(given) == len(taken) + 1 and given[-1] == 1:
-        given = given[:-1]
-    elif len(given) == len(taken) - 1 and taken[-1] == 1:
-        given = (*given, 1)
-    return len(given) == len(taken) and all(
-        wanted is None or wanted == size for size, wanted in zip(given, taken, strict=True)
-    )
-
-
-def describe_shape(shape: tuple[int | None, ...]) -> str:
-    """Return a shape with its rows as text: `(n, 4)`, with ? for dimensions that vary."""
-    return Output("shape", "float32", shape).describe().removeprefix("float32 ")
-
 
 _AUTOMATIC: Final = re.compile(r"(input_layer|keras_tensor)(_\d+)?")
 

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from penstock.batch.loader import Loader
 from penstock.dataset import Dataset
 from penstock.errors import TrainingDataError
-from penstock.model.predictor import Predictor
+from penstock.model.keras_predictor import KerasPredictor
 from penstock.training.options import TrainOptions
 from penstock.training.validation_choice import ValidationChoice, choose_on_validation
 
@@ -38,7 +38,7 @@ class TrainingLoaders(NamedTuple):
             for batch in batches:
                 yield batch[1]
 
-    def choose(self, predict: Predictor, keep: Collection[str]) -> dict[str, ValidationChoice]:
+    def choose(self, predict: KerasPredictor, keep: Collection[str]) -> dict[str, ValidationChoice]:
         """Return what is chosen on the validation records, by target; nothing without validation.
 
         Args:

@@ -17,9 +17,9 @@ from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, Pen
 from penstock.foundation.json_text import write_json
 from penstock.model.build import build_model
 from penstock.model.compatibility import check_model
+from penstock.model.keras_predictor import KerasPredictor
 from penstock.model.logits import find_logits
 from penstock.model.options import ModelOptions
-from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
@@ -88,10 +88,10 @@ class Run:
         """The path of the training data; a list of paths, if single files were given."""
         return find_data(self.folder, self.settings)
 
-    def predictor(self) -> Predictor:
+    def predictor(self) -> KerasPredictor:
         """Return a predictor for batches of the model's inputs; its probabilities are calibrated."""
         temperatures = {name: choice.temperature for name, choice in self.choices.items()}
-        return Predictor(self.model, self.pipeline, self.tasks, self.logits, temperatures)
+        return KerasPredictor(self.model, self.pipeline, self.tasks, self.logits, temperatures)
 
     def __reduce__(self) -> tuple[Any, ...]:
         given = [] if isinstance(self.settings.get("model"), Mapping) else ["model=…"]

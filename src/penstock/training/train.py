@@ -22,10 +22,10 @@ from penstock.model.build import build_model
 from penstock.model.compatibility import check_model
 from penstock.model.feature import count_images
 from penstock.model.finite_values import check_finite
+from penstock.model.keras_predictor import KerasPredictor
 from penstock.model.labels import check_labels, read_tasks
 from penstock.model.logits import find_logits
 from penstock.model.options import BACKBONES, ModelOptions
-from penstock.model.predictor import Predictor
 from penstock.model.task import Task, find_tasks
 from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints, read_result
@@ -178,7 +178,7 @@ class Training:
         settings = self._describe(
             model, tasks, loaders, built_from, {"logits": logits, "class_weights": weights}
         )
-        predict = Predictor(model, self.pipeline, tasks, logits)
+        predict = KerasPredictor(model, self.pipeline, tasks, logits)
         if checkpoints.status != "finished":
             settings = self._fit((predict, fitted), loaders, checkpoints, moment, settings, resume=resume)
         else:
@@ -191,7 +191,7 @@ class Training:
 
     def _fit(
         self,
-        models: tuple[Predictor, Any],
+        models: tuple[KerasPredictor, Any],
         loaders: TrainingLoaders,
         checkpoints: Checkpoints,
         moment: Checkpoint | None,

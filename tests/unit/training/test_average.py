@@ -7,7 +7,7 @@ import penstock as ps
 from penstock.model.task import find_tasks
 
 keras = pytest.importorskip("keras")
-from penstock.model.predictor import Predictor  # noqa: E402
+from penstock.model.keras_predictor import KerasPredictor  # noqa: E402
 from penstock.training.average import average_models  # noqa: E402
 
 X = np.array([-1.0, 0.0, 2.0], np.float32)
@@ -34,10 +34,10 @@ def predict_both(models, pipeline, logits):
     average = average_models(models, pipeline, tasks, [{"y": each} for each in logits])
     inputs = {"age": X}
     each = [
-        Predictor(model, pipeline, tasks, {"y": is_logits})(inputs)["y"]
+        KerasPredictor(model, pipeline, tasks, {"y": is_logits})(inputs)["y"]
         for model, is_logits in zip(models, logits, strict=True)
     ]
-    return Predictor(average, pipeline, tasks, {"y": False})(inputs)["y"], each
+    return KerasPredictor(average, pipeline, tasks, {"y": False})(inputs)["y"], each
 
 
 def test_probabilities_and_logits_are_averaged_as_probabilities(tmp_path):

@@ -1,4 +1,4 @@
-"""`Predictor`: what comes out by hand, by name, whatever the size of batches."""
+"""`KerasPredictor`: what comes out by hand, by name, whatever the size of batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.transform import Keep, Scale
 from raising import raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.model.predictor import Predictor  # noqa: E402
+from penstock.model.keras_predictor import KerasPredictor  # noqa: E402
 
 layers = keras.layers
 LEFT = np.array([-3.0, 0.0, 0.5, 2.0], np.float32)
@@ -25,11 +25,11 @@ def table(tmp_path_factory):
     return write_table(tmp_path_factory.mktemp("predictor") / "table")
 
 
-def make_predictor(pipeline: Any, outputs: Any, *, logits: tuple[str, ...] = ()) -> Predictor:
+def make_predictor(pipeline: Any, outputs: Any, *, logits: tuple[str, ...] = ()) -> KerasPredictor:
     """Make a predictor of a model that has the input `left` alone."""
     left = keras.Input((), name="left")
     model = keras.Model({"left": left}, outputs(layers.Reshape((1,))(left)))
-    return Predictor(model, pipeline, find_tasks(pipeline), dict.fromkeys(logits, True))
+    return KerasPredictor(model, pipeline, find_tasks(pipeline), dict.fromkeys(logits, True))
 
 
 def scaled(factors: list[float]) -> Any:
@@ -82,7 +82,7 @@ def test_temperature_divides_the_logits(table, target, factors, are_logits):
         head if are_logits else lambda before: layers.Activation("sigmoid")(head(before)),
         logits=(target,) if are_logits else (),
     )
-    cooled = Predictor(usual.model, pipeline, usual.tasks, usual.logits, {target: 2.5, "other": 0.0})
+    cooled = KerasPredictor(usual.model, pipeline, usual.tasks, usual.logits, {target: 2.5, "other": 0.0})
     wanted = 1 / (1 + np.exp(-LEFT[:, None] * np.array(factors) / 2.5))
     found = cooled({"left": LEFT})[target]
     np.testing.assert_allclose(found, wanted.reshape(found.shape), rtol=1e-5)
@@ -95,7 +95,9 @@ def test_temperature_of_classes_keeps_their_sum(table, are_logits):
     head = scaled([1.0, 3.0, -2.0])
     outputs = head if are_logits else lambda before: layers.Softmax()(head(before))
     usual = make_predictor(pipeline, outputs, logits=("kind",) if are_logits else ())
-    found = Predictor(usual.model, pipeline, usual.tasks, usual.logits, {"kind": 0.5})({"left": LEFT})["kind"]
+    found = KerasPredictor(usual.model, pipeline, usual.tasks, usual.logits, {"kind": 0.5})({"left": LEFT})[
+        "kind"
+    ]
     powers = np.exp(LEFT[:, None].astype(np.float64) * [2.0, 6.0, -4.0])
     np.testing.assert_allclose(found, powers / powers.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-12)
 
@@ -124,7 +126,7 @@ def test_model_of_one_plain_input_is_fed_without_a_warning(table):
     left = keras.Input((1,), name="left")
     pipeline = fit(table, ("left",), ("price",))
     for model in (keras.Model(left, left * 2.0), keras.Sequential([left, layers.Identity()])):
-        predict = Predictor(model, pipeline, find_tasks(pipeline), {})
+        predict = KerasPredictor(model, pipeline, find_tasks(pipeline), {})
         factor = 1.0 if isinstance(model, keras.Sequential) else 2.0
         np.testing.assert_allclose(predict({"left": LEFT})["price"], factor * LEFT)
 
@@ -182,4 +184,4 @@ def test_floats_for_codes_are_refused(table):
     pipeline = fit(table, ("breed",), ("price",), price=Keep("float32"))
     model = keras.Model({"breed": breed}, layers.Embedding(9, 1)(breed))
     with raises_with(OptionError, "input", field="breed", expected="int32", got="float64"):
-        Predictor(model, pipeline, find_tasks(pipeline), {})({"breed": np.array([0.5])})
+        KerasPredictor(model, pipeline, find_tasks(pipeline), {})({"breed": np.array([0.5])})
