@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from penstock.dataset import Dataset, mix, open
     from penstock.jobs.convert.convert import convert
     from penstock.jobs.convert.writer import Writer
+    from penstock.jobs.export.export import export_model
     from penstock.jobs.predict.evaluate import evaluate
     from penstock.jobs.predict.predict import predict
     from penstock.jobs.train.train import train
@@ -31,6 +32,7 @@ __all__ = [
     "convert",
     "errors",
     "evaluate",
+    "export_model",
     "fields",
     "mix",
     "open",
@@ -55,6 +57,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "build_model": ("penstock.model.build", "train"),
     "convert": ("penstock.jobs.convert.convert", "convert"),
     "evaluate": ("penstock.jobs.predict.evaluate", "train"),
+    "export_model": ("penstock.jobs.export.export", "train"),
     "mix": ("penstock.dataset", None),
     "open": ("penstock.dataset", None),
     "open_run": ("penstock.training.run", "train"),

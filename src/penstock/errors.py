@@ -21,6 +21,7 @@ PenstockError
 ├── ChangedFileError (OSError)             a file has changed since it was opened
 ├── OutOfMemoryError (MemoryError)         a record or a row does not fit into memory
 ├── StateError (ValueError)                a loader state is not valid, or belongs to another loader
+├── ExportError (ValueError)               an exported model is damaged, or does not agree with its run
 ├── NonFiniteError (ArithmeticError)       the loss of a training step is NaN or infinite
 ├── ForkedError (RuntimeError)             an iteration is used in a process that did not start it
 ├── MissingPackageError (ImportError)      the call needs a package that is not installed
@@ -218,6 +219,10 @@ class OutOfMemoryError(PenstockError, MemoryError):
 
 class StateError(PenstockError, ValueError):
     """A loader state is not valid, or belongs to another data set, pipeline or order."""
+
+
+class ExportError(PenstockError, ValueError):
+    """An exported model is damaged, cannot be used, or does not agree with the run that it was made from."""
 
 
 class NonFiniteError(PenstockError, ArithmeticError):

@@ -8,6 +8,7 @@ Example:
 
 from penstock.batch.options import LoadOptions
 from penstock.bridge.graph.files import GraphOptions
+from penstock.jobs.export.options import ExportOptions
 from penstock.jobs.predict.options import PredictOptions
 from penstock.model.options import ModelOptions
 from penstock.read.options import ReadOptions
@@ -19,6 +20,7 @@ from penstock.training.options import TrainOptions
 __all__ = [
     "ConvertOptions",
     "EvaluateOptions",
+    "ExportOptions",
     "GraphOptions",
     "LoadOptions",
     "ModelOptions",

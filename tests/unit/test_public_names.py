@@ -57,6 +57,7 @@ def test_public_names_are_these():
         "convert",
         "errors",
         "evaluate",
+        "export_model",
         "fields",
         "mix",
         "open",
@@ -96,6 +97,7 @@ def test_public_options_are_all_that_public_functions_take():
     assert penstock.options.__all__ == [
         "ConvertOptions",
         "EvaluateOptions",
+        "ExportOptions",
         "GraphOptions",
         "LoadOptions",
         "ModelOptions",

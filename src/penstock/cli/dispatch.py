@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 from penstock.cli.command import Command
 from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY, VIEW
 from penstock.cli.interrupt import INTERRUPTED, begin_work, end_work
-from penstock.cli.model_arguments import DEMO, EVALUATE, PREDICT, REPORT, TRAIN
+from penstock.cli.model_arguments import DEMO, EVALUATE, EXPORT, PREDICT, REPORT, TRAIN
 from penstock.cli.terminal import print_message
 from penstock.errors import (
     MissingShardError,
@@ -41,6 +41,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "train": TRAIN,
     "evaluate": EVALUATE,
     "predict": PREDICT,
+    "export": EXPORT,
     "report": REPORT,
     "bench": BENCH,
     "demo": DEMO,

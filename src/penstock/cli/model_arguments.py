@@ -1,4 +1,4 @@
-"""Arguments of the commands for models: train, evaluate, predict, report and demo.
+"""Arguments of the commands for models: train, evaluate, predict, export, report and demo.
 
 In: parsers. Out: their arguments and help, and the modules that run the commands. Imports nothing large.
 """
@@ -269,6 +269,31 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     add_json(parser)
 
 
+def _add_export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", metavar="RUN", help=_RUN_HELP)
+    parser.add_argument("out", metavar="OUT", help="folder to write")
+    parser.add_argument(
+        "--format",
+        choices=("bundle",),
+        default="bundle",
+        help="bundle: for ps.Predictor (default: bundle)",
+    )
+    parser.add_argument("--overwrite", action="store_true", help="replace an existing export")
+    parser.add_argument(
+        "--no-check",
+        action="store_true",
+        help="do not compare the export with the run, on 256 rows in a new process",
+    )
+    parser.add_argument(
+        "--check-data",
+        action="append",
+        metavar="DATA",
+        help="data for the check, as for 'penstock predict'; repeatable (default: the data of the run)",
+    )
+    add_model_function(parser, _OWN_MODEL_HELP)
+    add_json(parser)
+
+
 def _add_report(parser: argparse.ArgumentParser) -> None:
     usual = ReportOptions()
 
@@ -356,6 +381,18 @@ the probabilities, or the number. Without --out it is printed as CSV.""",
     example="penstock predict runs/pets new_pets.csv --out adopted.parquet --keep name",
     add_arguments=_add_predict,
     extra="convert",
+)
+EXPORT: Final = Command(
+    module="penstock.cli.export",
+    summary="write a trained model with its preprocessing as a folder to ship",
+    description="""\
+Write the model of a run, with its preprocessing, as a folder that is used elsewhere: a bundle for
+ps.Predictor, or a SavedModel that takes raw values by name and is served by TensorFlow alone. Then compare
+it with the run on 256 rows, in a new process, and print the largest difference of each output. If an output
+differs by more than 1e-5 (1e-3 where TensorFlow decodes images), nothing is written.""",
+    example="penstock export runs/pets served/pets/1 --format saved_model",
+    add_arguments=_add_export,
+    keras="penstock.training.run",
 )
 REPORT: Final = Command(
     module="penstock.cli.report",

@@ -6,7 +6,8 @@ In: a fitted pipeline. Out: `Task`s by target, which define output layers, losse
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
 import numpy as np
@@ -88,6 +89,16 @@ class Task:
             return values
         logs = ops.sign(values) * ops.log1p(ops.abs(values)) if self.method == "log1p" else values
         return (logs - self.shift) * self.factor
+
+    def restored(self, stored: Mapping[str, Any]) -> Task:
+        """Return the task as a user's own loss defined it: whole numbers may have been classes.
+
+        Args:
+            stored: Kind and number of labels that the run has recorded; may be empty.
+        """
+        if self.kind != "regression" or stored.get("kind") != "multiclass":
+            return self
+        return replace(self, kind="multiclass", labels=tuple(range(int(stored["labels"]))))
 
     def describe(self) -> str:
         """Return a short text for the task."""

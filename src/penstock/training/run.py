@@ -9,7 +9,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -147,14 +147,14 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
     facts = settings.get("facts", {})
     check_facts(facts, folder / CONFIG_NAME)
-    tasks = {name: _restore_task(task, facts) for name, task in find_tasks(pipeline).items()}
+    tasks = {
+        name: task.restored(facts.get("targets", {}).get(name, {}))
+        for name, task in find_tasks(pipeline).items()
+    }
     if model is None:
-        model = _rebuild(folder, settings, pipeline)
+        model = rebuild_model(folder / CONFIG_NAME, settings.get("model"), find_precision(settings), pipeline)
     else:
-        if is_model_function(model):
-            with in_precision(_find_precision(settings)):
-                model = model()
-        check_model(model, pipeline, tasks)
+        model = take_model(model, find_precision(settings), pipeline, tasks)
     load_weights(folder, model, pipeline)
     logits = facts.get("logits") or find_logits(model, tasks, pipeline)
     choices = read_choices(facts, folder / CONFIG_NAME)
@@ -271,7 +271,7 @@ def _read_fields(folder: Path) -> dict[str, Any]:
     }
 
 
-def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> str:
+def save_weights(folder: Path, model: Any, pipeline: Pipeline, name: str = WEIGHTS_NAME) -> str:
     """Write the weights of a model and the fingerprint of its pipeline; return the SHA-256 of the file.
 
     Raises:
@@ -279,7 +279,7 @@ def save_weights(folder: Path, model: Any, pipeline: Pipeline) -> str:
     """
     arrays = {f"{number}": copy_array(weight) for number, weight in enumerate(model.weights)}
     paths = {f"path {number}": str(weight.path) for number, weight in enumerate(model.weights)}
-    return write_tensors(folder / WEIGHTS_NAME, arrays, {_FINGERPRINT: pipeline.fingerprint(), **paths})
+    return write_tensors(folder / name, arrays, {_FINGERPRINT: pipeline.fingerprint(), **paths})
 
 
 def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
@@ -296,6 +296,21 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
         raise _make_unfinished_error(folder)
     if status == "failed":
         _log.warning("%s: the run failed; its weights are those before the failed step", folder)
+    assign_weights(path, digest, model, pipeline)
+
+
+def assign_weights(path: Path, digest: str | None, model: Any, pipeline: Pipeline) -> None:
+    """Set the weights of a model to those of a file.
+
+    Args:
+        path: Path of the file.
+        digest: Expected SHA-256 of the file; not checked if it is None.
+        model: The model.
+        pipeline: Pipeline that makes the inputs of the model.
+
+    Raises:
+        StateError: The file is damaged, or its weights belong to another pipeline or model.
+    """
     arrays, texts = read_tensors(path, digest)
     if texts.get(_FINGERPRINT) != pipeline.fingerprint():
         raise StateError(
@@ -319,35 +334,59 @@ def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
         weight.assign(array)
 
 
-def _restore_task(task: Task, facts: Mapping[str, Any]) -> Task:
-    """Return a task as the user's own loss defines it: whole numbers may have been classes."""
-    known = facts.get("targets", {}).get(task.name, {})
-    if task.kind != "regression" or known.get("kind") != "multiclass":
-        return task
-    return replace(task, kind="multiclass", labels=tuple(range(int(known["labels"]))))
+def take_model(model: Any, precision: str | None, pipeline: Pipeline, tasks: Mapping[str, Task]) -> Any:
+    """Return a user's own model, or what a function that returns it returns.
+
+    Raises:
+        OptionError: The model does not fit the pipeline.
+    """
+    if is_model_function(model):
+        with in_precision(precision):
+            model = model()
+    check_model(model, pipeline, tasks)
+    return model
 
 
-def _rebuild(folder: Path, settings: Mapping[str, Any], pipeline: Pipeline) -> Any:
-    stored = settings.get("model")
+def rebuild_model(path: Path, stored: object, precision: str | None, pipeline: Pipeline) -> Any:
+    """Build a model from its stored options, without its weights.
+
+    Args:
+        path: Path of the file that holds the options, for errors.
+        stored: The options; something else for a user's own model, which is not stored.
+        precision: Precision of the run, or None.
+        pipeline: Pipeline of the run.
+
+    Raises:
+        OptionError: The model is a user's own, or an option is not valid.
+    """
     if not isinstance(stored, Mapping):
         raise OptionError(
             "model of the run",
-            path=folder / CONFIG_NAME,
+            path=path,
             expected="the model that it was trained with",
             got="no model",
             advice="Pass it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION.",
         )
     try:
-        # The weights come from the run: the file of the initial weights may be gone.
-        options = ModelOptions.from_run({**stored, "image_weights": None, "fine_tune": False})
+        options = load_options(stored)
     except PenstockError as error:
-        error.path = str(folder / CONFIG_NAME)
+        error.path = str(path)
         raise
-    with in_precision(_find_precision(settings)):
+    with in_precision(precision):
         return build_model(pipeline.schema, pipeline, options)
 
 
-def _find_precision(settings: Mapping[str, Any]) -> str | None:
+def load_options(stored: Mapping[str, Any]) -> ModelOptions:
+    """Return the stored options of a model whose weights are stored as well.
+
+    Raises:
+        OptionError: There is no such option, or its value is not valid.
+    """
+    # The weights come from the run: the file of the initial weights may be gone.
+    return ModelOptions.from_run({**stored, "image_weights": None, "fine_tune": False})
+
+
+def find_precision(settings: Mapping[str, Any]) -> str | None:
     """Return the precision that a run was trained in; None if it is not stored."""
     options = settings.get("train")
     return options.get("precision") if isinstance(options, Mapping) else None

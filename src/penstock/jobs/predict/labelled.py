@@ -144,8 +144,8 @@ def store_labelled(
                     if not len(chosen):
                         continue
                     columns = take_rows(block.columns, chosen)
-                    encoder = encoder or RecordEncoder(_name_fields(columns, pipeline, recipe.schema))
-                    file.write(_frame(encoder, columns, len(chosen)))
+                    encoder = encoder or RecordEncoder(name_fields(columns, pipeline, recipe.schema))
+                    file.write(frame_records(encoder, columns, len(chosen)))
                     locate[num_kept] = block.locate
                     kept.append(block.rows[chosen])
                     num_kept += len(chosen)
@@ -266,7 +266,7 @@ class _LabelCheck:
         )
 
 
-def _name_fields(columns: Mapping[str, Any], pipeline: Pipeline, schema: Mapping[str, Field]) -> Schema:
+def name_fields(columns: Mapping[str, Any], pipeline: Pipeline, schema: Mapping[str, Field]) -> Schema:
     """Return the fields of the records; fields that may be missing are optional, targets are not."""
     fields: dict[str, Field] = {}
     for name in columns:
@@ -278,7 +278,8 @@ def _name_fields(columns: Mapping[str, Any], pipeline: Pipeline, schema: Mapping
     return Schema(fields)
 
 
-def _frame(encoder: RecordEncoder, columns: Mapping[str, Any], num_rows: int) -> bytes:
+def frame_records(encoder: RecordEncoder, columns: Mapping[str, Any], num_rows: int) -> bytes:
+    """Return rows as the records of a TFRecord file."""
     arena, offsets = encoder.encode(columns, num_rows)
     none = np.zeros(num_rows, np.uint32)
     frames, _, _ = _native.compose([arena], none, offsets[:-1], np.diff(offsets), [], encoder.is_sequence)

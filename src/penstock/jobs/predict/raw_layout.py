@@ -63,13 +63,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
     Raises:
         SchemaError: The settings are not valid.
     """
-    schema, plan = settings.get("schema"), settings.get("plan")
-    declared = Schema({}) if schema is None else Schema.from_json(schema)
-    if schema is None or plan is None:
-        manifest = _find_manifest(data)
-        if manifest is not None:
-            declared = manifest.schema if schema is None else declared
-            plan = manifest.plan if plan is None else plan
+    declared, plan = find_plan(settings, data)
     try:
         whole = Schema({**declared, **pipeline.schema})
     except SchemaError:
@@ -97,6 +91,26 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
         {name: each.missing for name, (_, each) in named.items() if each.missing},
         {name: each.nan for name, (_, each) in named.items() if each.nan is not None},
     )
+
+
+def find_plan(settings: Mapping[str, Any], data: Path | None) -> tuple[Schema, Any]:
+    """Return the schema of the data of a run, and the plan of its conversion, which is None if unknown.
+
+    Args:
+        settings: Settings of the run; may have `schema` and `plan`.
+        data: Folder of the data set, whose manifest replaces missing settings if it still exists.
+
+    Raises:
+        SchemaError: The schema is not valid.
+    """
+    schema, plan = settings.get("schema"), settings.get("plan")
+    declared = Schema({}) if schema is None else Schema.from_json(schema)
+    if schema is None or plan is None:
+        manifest = _find_manifest(data)
+        if manifest is not None:
+            declared = manifest.schema if schema is None else declared
+            plan = manifest.plan if plan is None else plan
+    return declared, plan
 
 
 def _find_missing(plan: object, converted: object) -> tuple[str, ...]:

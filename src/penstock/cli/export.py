@@ -1,0 +1,69 @@
+"""`penstock export`: write a trained model with its preprocessing as a folder to ship.
+
+In: a run and a folder. Out: the folder, and the largest difference of each output from the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from functools import partial
+from typing import Any
+
+from penstock.cli.model_file import load_model
+from penstock.cli.terminal import format_count, format_size
+from penstock.foundation.terminal import escape
+from penstock.jobs.export.export import Export, run_export
+from penstock.jobs.export.options import make_export_options
+
+
+def run(args: argparse.Namespace) -> int:
+    """Export, print, and return the exit status."""
+    data = args.check_data
+    options = make_export_options(
+        format=args.format,
+        check=not args.no_check,
+        check_data=data[0] if data is not None and len(data) == 1 else data,
+        overwrite=args.overwrite,
+        model=None if args.model is None else partial(load_model, args.model),
+    )
+    start = time.monotonic()
+    done = run_export(args.folder, args.out, options)
+    seconds = time.monotonic() - start
+    if args.json:
+        print(json.dumps(_to_json(done, seconds)))
+        return 0
+    _print(done, args.out, seconds)
+    return 0
+
+
+def _print(done: Export, out: str, seconds: float) -> None:
+    check = done.check
+    if check is not None:
+        where = "in a new process" if check.is_fresh else "in this process, which has your code"
+        print(f"check: {format_count(check.num_rows, 'row')} {where}, at most {check.tolerance:g} allowed")
+        for name, difference in check.differences.items():
+            print(f"  {escape(name)}: largest difference {difference:.2g}")
+    size = format_size(done.num_bytes)
+    print(f"{done.format}, {len(done.files)} files, {size}, in {seconds:.1f} s: {escape(out)}")
+
+
+def _to_json(done: Export, seconds: float) -> dict[str, Any]:
+    check = done.check
+    return {
+        "out": str(done.folder),
+        "format": done.format,
+        "files": list(done.files),
+        "bytes": done.num_bytes,
+        "check": None
+        if check is None
+        else {
+            "rows": check.num_rows,
+            "differences": dict(check.differences),
+            "tolerance": check.tolerance,
+            "new_process": check.is_fresh,
+        },
+        "details": dict(done.details),
+        "seconds": round(seconds, 3),
+    }

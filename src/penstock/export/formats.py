@@ -1,0 +1,114 @@
+"""The formats of exports by name, and what the module of a format defines.
+
+In: the name of a format. Out: its module, imported late: a format may need TensorFlow, Keras or ONNX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
+
+from penstock.errors import importing
+from penstock.foundation.keras_backend import importing_keras
+from penstock.model.predictor import BatchPredictor
+from penstock.model.task import Task
+from penstock.transform.map import MapFunction
+from penstock.transform.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from penstock.training.run import Run  # imports Keras
+
+FormatName: TypeAlias = Literal["bundle", "saved_model"]
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """An exported model that predicts behind its pipeline.
+
+    Attributes:
+        folder: Folder of the export.
+        pipeline: Pipeline that makes the inputs of the model.
+        tasks: Task of each target.
+        settings: `schema`, `plan` and `convert` of the run, for predictions on raw rows.
+        batches: Predictor of batches that the pipeline makes.
+    """
+
+    folder: Path
+    pipeline: Pipeline
+    tasks: Mapping[str, Task]
+    settings: Mapping[str, Any]
+    batches: BatchPredictor
+
+    def predictor(self) -> BatchPredictor:
+        """Return the predictor of batches, as `Run.predictor` does."""
+        return self.batches
+
+
+class FormatModule(Protocol):
+    """The functions that the module of a format defines."""
+
+    def write(self, run: Run, folder: Path) -> Mapping[str, Any]:
+        """Write the files of an export into an empty folder.
+
+        Args:
+            run: The run; its settings have `schema` and `plan`, as far as they are known.
+            folder: The folder. It gets its final name, and `export.json`, afterwards.
+
+        Returns:
+            What `export.json` is to contain in addition, as JSON; may be empty.
+
+        Raises:
+            OptionError: The run cannot be exported in this format.
+        """
+
+    def open_model(
+        self, folder: Path, model: Any = None, functions: Mapping[str, MapFunction] | None = None
+    ) -> ExportedModel:
+        """Open an export whose files have been verified.
+
+        Args:
+            folder: The folder.
+            model: The user's own model, or a function that returns it; None for a built one.
+            functions: Functions of the pipeline's maps, by name.
+
+        Raises:
+            OptionError: A model or a function is needed and not given, or the format is not for Penstock.
+        """
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of exports.
+
+    Attributes:
+        name: Name of the format.
+        module: Name of its module.
+        extra: Extra of Penstock that installs what the module needs.
+        uses_keras: Whether opening such an export needs Keras; writing one always does.
+        takes_raw: Whether the export takes raw values by itself, without Penstock's pipeline in front.
+    """
+
+    name: FormatName
+    module: str
+    extra: str
+    uses_keras: bool = False
+    takes_raw: bool = False
+
+    def load(self) -> FormatModule:
+        """Import the module.
+
+        Raises:
+            MissingPackageError: A package that the format needs is not installed.
+        """
+        needed_by = f"the format {self.name!r}"
+        with importing_keras(needed_by) if self.uses_keras else importing(needed_by, self.extra):
+            return cast("FormatModule", import_module(self.module))
+
+
+FORMATS: Final[Mapping[str, Format]] = {
+    each.name: each for each in (Format("bundle", "penstock.export.bundle", "train", uses_keras=True),)
+}
+"""All formats by name."""

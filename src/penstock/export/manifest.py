@@ -1,0 +1,151 @@
+"""`export.json`: the format of an export, and the SHA-256 of each of its files.
+
+In: the folder of an export. Out: the file, and an error that names the first file that has changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+from penstock.errors import ExportError, NoSuchPathError, PathError
+from penstock.export.formats import FORMATS
+from penstock.foundation.json_form import Document, JsonValue
+from penstock.foundation.json_text import write_json
+from penstock.storage.atomic import AtomicFile
+
+MANIFEST_NAME: Final = "export.json"
+_VERSION: Final = 1
+_PIECE_BYTES: Final = 1 << 20
+_ADVICE: Final = "Export the run again."
+
+
+@dataclass(frozen=True)
+class ExportManifest:
+    """Content of `export.json`.
+
+    Attributes:
+        format: Name of the format.
+        penstock: Version of Penstock that wrote the export.
+        files: SHA-256 of each file, by its path within the folder.
+        details: What the format has added.
+    """
+
+    format: str
+    penstock: str
+    files: Mapping[str, str]
+    details: Mapping[str, Any]
+
+
+def write_manifest(folder: Path, format_name: str, details: Mapping[str, Any]) -> ExportManifest:
+    """Write `export.json` for the files that are in a folder.
+
+    Raises:
+        WriteError: The disk is full, or fails.
+    """
+    paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST_NAME)
+    files = {path.relative_to(folder).as_posix(): digest_file(path) for path in paths}
+    made = ExportManifest(format_name, version("penstock"), files, details)
+    form = {
+        "version": _VERSION,
+        "format": made.format,
+        "penstock": made.penstock,
+        "files": {name: {"sha256": digest} for name, digest in files.items()},
+        "details": dict(details),
+    }
+    with AtomicFile(folder / MANIFEST_NAME, overwrite=True) as file:
+        file.write(write_json(form, 1).encode() + b"\n")
+    return made
+
+
+def is_export(folder: Path) -> bool:
+    """Whether a folder is an export."""
+    return (folder / MANIFEST_NAME).is_file()
+
+
+def read_manifest(folder: Path) -> ExportManifest:
+    """Read `export.json`, and verify all files that it names.
+
+    Raises:
+        NoSuchPathError: The folder has no such file.
+        ExportError: The file is not valid, or another file is missing or has changed; `path` names it.
+    """
+    path = folder / MANIFEST_NAME
+    if not path.is_file():
+        advice = "Pass a folder that 'penstock export' wrote."
+        raise NoSuchPathError(f"is not an export (it has no {MANIFEST_NAME})", path=folder, advice=advice)
+    content = read_export_json(path).children("version", "format", "penstock", "files", "details")
+    root = JsonValue({key: each.value for key, each in content.items()}, _document(path))
+    root.child("version").version(_VERSION)
+    made = ExportManifest(
+        root.child("format").choice(FORMATS),
+        root.child("penstock").text(),
+        {
+            _check_name(name, each): each.child("sha256").sha256()
+            for name, each in root.child("files").children().items()
+        },
+        root.child("details").optional_object() or {},
+    )
+    for name, digest in made.files.items():
+        _verify(folder / name, digest)
+    return made
+
+
+def read_export_json(path: Path) -> JsonValue:
+    """Read a JSON file of an export.
+
+    Raises:
+        ExportError: The file is missing, or is not JSON.
+    """
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ExportError(
+            "file of an export", path=path, expected="JSON", got=error, advice=_ADVICE
+        ) from None
+    return JsonValue(content, _document(path))
+
+
+def digest_file(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _document(path: Path) -> Document:
+    return Document("export", ExportError, path=path, advice=_ADVICE)
+
+
+def _check_name(name: str, value: JsonValue) -> str:
+    """Return the name of a file, which must be inside of the folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+        raise value.refuse("a path within the folder", repr(name))
+    return name
+
+
+def _verify(path: Path, digest: str) -> None:
+    try:
+        found = digest_file(path)
+    except FileNotFoundError:
+        raise ExportError(
+            "file of the export", path=path, expected="a file", got="none", advice=_ADVICE
+        ) from None
+    except OSError as error:
+        raise PathError(f"cannot be read ({error.strerror})", path=path) from None
+    if found != digest:
+        raise ExportError(
+            "SHA-256 of a file of the export",
+            path=path,
+            expected=digest,
+            got=found,
+            advice=f"The file has changed since the export. {_ADVICE}",
+        )

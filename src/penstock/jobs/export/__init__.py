@@ -1,0 +1,1 @@
+"""Export: a run becomes a folder that is used elsewhere, checked against the run."""

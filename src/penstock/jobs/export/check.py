@@ -1,0 +1,175 @@
+"""The check of an export: the same rows through the run and through the export, which must agree.
+
+In: a run, and a complete folder that has not got its name yet. Out: the largest difference of each output, or
+an error that names the first field that differs. The export is asked in a new process, as it will be used.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock.errors import ExportError
+from penstock.export.formats import Format
+from penstock.jobs.export.check_rows import store_rows
+from penstock.jobs.export.fresh_process import ANSWERS, ask_model, read_answers
+from penstock.jobs.export.options import ExportOptions
+from penstock.jobs.predict.raw_layout import Recipe
+from penstock.model.task import Task
+from penstock.schema.scalar import Image
+
+if TYPE_CHECKING:
+    from penstock.training.run import Run  # imports Keras
+
+TOLERANCE: Final = 1e-5
+"""Largest accepted difference of probabilities, and of numbers relative to the largest of them."""
+
+IMAGE_TOLERANCE: Final = 1e-3
+"""The same where another library decodes and resizes images."""
+
+_MODULE: Final = "penstock.jobs.export.fresh_process"
+_Answers = Mapping[str, list[NDArray[Any]]]
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """Result of a check.
+
+    Attributes:
+        num_rows: Number of rows that both forms predicted.
+        differences: Largest difference by target: of probabilities, or of numbers relative to the largest.
+        tolerance: Largest difference that is accepted.
+        is_fresh: Whether the export was asked in a new process; not if it needs code of the user.
+    """
+
+    num_rows: int
+    differences: Mapping[str, float]
+    tolerance: float
+    is_fresh: bool
+
+
+def check_export(
+    run: Run, recipe: Recipe, chosen: Format, folder: Path, options: ExportOptions
+) -> CheckResult:
+    """Compare an export with its run.
+
+    Args:
+        run: The run.
+        recipe: How the data of the run was encoded.
+        chosen: Format of the export.
+        folder: Folder of the export.
+        options: Options of the export: the data, and the code of the user.
+
+    Raises:
+        ExportError: The export cannot be opened, or differs from the run; `field` is the first field that
+            does, in the order of the pipeline, or the target if all inputs agree.
+    """
+    inputs = run.pipeline.without_targets()
+    needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or _needs_model(run, chosen))
+    with TemporaryDirectory(prefix="penstock-export-") as temporary:
+        rows = store_rows(run, recipe, options.check_data, Path(temporary))
+        expected = ask_model(run.predictor(), inputs, rows)
+        if needs_code:
+            opened = chosen.load().open_model(folder, options.model, options.functions)
+            found: _Answers = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
+        else:
+            found = _ask_process(chosen, folder, Path(temporary))
+    has_images = any(isinstance(field, Image) for field in inputs.schema.values())
+    tolerance = IMAGE_TOLERANCE if chosen.takes_raw and has_images else TOLERANCE
+    differences = {
+        name: _compare(task, expected[f"output/{name}"], found.get(f"output/{name}"))
+        for name, task in run.tasks.items()
+    }
+    if not all(each <= tolerance for each in differences.values()):
+        raise _make_error(differences, tolerance, _find_input(expected, found, tolerance))
+    return CheckResult(len(rows.split), differences, tolerance, not needs_code)
+
+
+def _needs_model(run: Run, chosen: Format) -> bool:
+    """Whether opening an export takes the user's own model: only a bundle rebuilds it."""
+    members = run.members or (run,)
+    is_own = not all(isinstance(each.settings.get("model"), Mapping) for each in members)
+    return chosen.name == "bundle" and is_own
+
+
+def _ask_process(chosen: Format, export: Path, folder: Path) -> _Answers:
+    """Open the export in a new process, and return its predictions."""
+    command = [sys.executable, "-m", _MODULE, os.fspath(export.resolve()), os.fspath(folder)]
+    done = run_process(command)
+    if done.returncode:
+        raise ExportError(
+            f"{chosen.name} in a new process",
+            expected="predictions",
+            got=_find_reason(done.stderr),
+            advice="Nothing was written.",
+        )
+    return read_answers(folder / ANSWERS)
+
+
+def run_process(command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Run a command with the backend of this process, and return its output."""
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
+    if "keras" in sys.modules:
+        environment["KERAS_BACKEND"] = sys.modules["keras"].backend.backend()
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def _find_reason(stderr: str) -> str:
+    lines = [line for line in stderr.strip().splitlines() if line.strip()]
+    return lines[-1] if lines else "no output"
+
+
+def _compare(task: Task, expected: list[NDArray[Any]], found: list[NDArray[Any]] | None) -> float:
+    """Return the largest difference of an output; infinity if shapes differ, or one has NaN."""
+    if found is None or [each.shape for each in expected] != [each.shape for each in found]:
+        return float("inf")
+    one, other = (np.concatenate([each.reshape(-1) for each in all_]) for all_ in (expected, found))
+    both = np.isnan(one) & np.isnan(other)
+    gaps = np.where(both, 0.0, np.abs(one.astype(np.float64) - other))
+    scale = 1.0
+    if task.kind == "regression":
+        # In units of the target, which may be dollars or light years.
+        scale = float(np.max(np.abs(one[~np.isnan(one)]), initial=0.0)) or 1.0
+    largest = float(np.max(gaps, initial=0.0)) / scale
+    return largest if np.isfinite(largest) else float("inf")
+
+
+def _find_input(expected: _Answers, found: _Answers, tolerance: float) -> tuple[str, float] | None:
+    """Return the first input of the model that differs, and by how much; None if all agree."""
+    for name, arrays in expected.items():
+        kind, _, field = name.partition("/")
+        if kind != "input" or name not in found or arrays[0].dtype.kind not in "biuf":
+            continue
+        plain = Task(field, "binary")
+        gap = _compare(plain, _as_numbers(arrays), _as_numbers(found[name]))
+        if gap > tolerance:
+            return field, gap
+    return None
+
+
+def _as_numbers(arrays: list[NDArray[Any]]) -> list[NDArray[Any]]:
+    return [each.astype(np.float64) for each in arrays]
+
+
+def _make_error(
+    differences: Mapping[str, float], tolerance: float, at: tuple[str, float] | None
+) -> ExportError:
+    worst = max(differences, key=lambda name: differences[name])
+    where = f"target {worst!r}" if at is None else f"field {at[0]!r}"
+    cause = "all inputs agree" if at is None else f"its values for the model differ by {at[1]:.3g}"
+    return ExportError(
+        f"{where}: the export differs from the run",
+        field=worst if at is None else at[0],
+        expected=f"predictions of {worst!r} that differ by at most {tolerance:g}",
+        got=f"{differences[worst]:.3g} ({cause})",
+        advice="Nothing was written. Without the check: --no-check (check=False).",
+    )

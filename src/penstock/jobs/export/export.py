@@ -1,0 +1,111 @@
+"""From a run to a folder to ship: the job behind `penstock.export_model` and `penstock export`.
+
+In: a trained run, and options. Out: a complete folder that agrees with the run; after an error, none.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Unpack
+
+from penstock.errors import OptionError
+from penstock.export.formats import FORMATS
+from penstock.export.manifest import write_manifest
+from penstock.foundation.wording import show
+from penstock.jobs.export.check import CheckResult, check_export
+from penstock.jobs.export.folder import check_output, staged_folder
+from penstock.jobs.export.options import ExportChoices, ExportOptions, make_export_options
+from penstock.jobs.predict.raw_layout import find_plan, find_recipe
+from penstock.storage.paths import PathLike
+from penstock.training.run import Run, open_run
+
+
+@dataclass(frozen=True)
+class Export:
+    """A model that was exported.
+
+    Attributes:
+        folder: Folder of the export.
+        format: Format of the export.
+        files: Names of its files.
+        num_bytes: Size of its files in bytes.
+        check: Result of the check; None if there was none.
+        details: What the format has recorded in `export.json`, such as inputs and outputs.
+    """
+
+    folder: Path
+    format: str
+    files: tuple[str, ...]
+    num_bytes: int
+    check: CheckResult | None
+    details: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        return f"Export({str(self.folder)!r}, format={self.format!r}, {len(self.files)} files)"
+
+
+def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportChoices]) -> Export:
+    """Export the model of a run with its preprocessing, and check that it predicts as the run does.
+
+    Formats:
+
+    - "bundle": a folder for `penstock.Predictor`, with weights, pipeline and schema, and with the code of the
+      model for reading. It contains nothing that is executed or unpickled.
+    - "saved_model": a TensorFlow SavedModel that takes raw values by name and needs no Penstock.
+
+    Args:
+        run: A run, or the path of its folder.
+        out: Folder to write. It appears when it is complete and has been checked.
+        options: Attributes of `penstock.options.ExportOptions`.
+
+    Raises:
+        ExportError: The export differs from the run; `field` names the first field that does.
+        OptionError: The run cannot be exported in this format.
+        PathError: The folder already exists, and `overwrite` is False.
+
+    Example:
+        ```python
+        ps.export_model("runs/pets", "served/pets", format="bundle")
+        ps.Predictor("served/pets")([{"name": "Ada", "age": 4.5}])
+        ```
+    """
+    return run_export(run, out, make_export_options(**options))
+
+
+def run_export(run: Run | PathLike, out: PathLike, options: ExportOptions) -> Export:
+    """Export a run; the arguments are those of `export_model`, with options as an object.
+
+    Raises:
+        PenstockError: See `export_model`.
+    """
+    folder = Path(out)
+    check_output(folder, overwrite=options.overwrite)  # before anything is loaded
+    trained = _complete(_open_run(run, options))
+    chosen = FORMATS[options.format]
+    result = None
+    with staged_folder(folder, overwrite=options.overwrite) as hidden:
+        details = chosen.load().write(trained, hidden)
+        made = write_manifest(hidden, chosen.name, details)
+        num_bytes = sum(path.stat().st_size for path in hidden.rglob("*") if path.is_file())
+        if options.check:
+            recipe = find_recipe(trained.pipeline, trained.settings, None)
+            result = check_export(trained, recipe, chosen, hidden, options)
+    return Export(folder, chosen.name, tuple(made.files), num_bytes, result, details)
+
+
+def _open_run(run: Run | PathLike, options: ExportOptions) -> Run:
+    if isinstance(run, str | os.PathLike):
+        return open_run(run, options.model, options.functions)
+    if not isinstance(run, Run):
+        raise OptionError("run", expected="a run, or the folder of one", got=show(run))
+    return run
+
+
+def _complete(run: Run) -> Run:
+    """Return a run whose settings have the schema and the plan of its data, which is not exported."""
+    schema, plan = find_plan(run.settings, run.data if isinstance(run.data, Path) else None)
+    known = {"schema": schema.to_json()} if schema else {}
+    return replace(run, settings={**run.settings, **known, **({"plan": plan} if plan else {})})

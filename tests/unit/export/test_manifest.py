@@ -1,0 +1,94 @@
+"""`export.json`: the digests of all files, and files that are not those of the export."""
+
+import json
+
+import pytest
+
+from penstock.errors import ExportError, NoSuchPathError
+from penstock.export.manifest import MANIFEST_NAME, digest_file, is_export, read_manifest, write_manifest
+
+
+@pytest.fixture
+def export(tmp_path):
+    (tmp_path / "variables").mkdir()
+    (tmp_path / "model.json").write_text("{}")
+    (tmp_path / "variables" / "data").write_bytes(bytes(range(256)))
+    write_manifest(tmp_path, "bundle", {"inputs": ["age"]})
+    return tmp_path
+
+
+def change(export, **changes):
+    path = export / MANIFEST_NAME
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_manifest_names_all_files_with_their_digests(export):
+    found = read_manifest(export)
+    assert is_export(export)
+    assert found.format == "bundle"
+    assert found.details == {"inputs": ["age"]}
+    assert list(found.files) == ["model.json", "variables/data"]
+    # SHA-256 of "{}", by any other tool.
+    assert found.files["model.json"] == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+
+
+def test_folder_without_a_manifest_is_not_an_export(tmp_path):
+    assert not is_export(tmp_path)
+    with pytest.raises(NoSuchPathError) as caught:
+        read_manifest(tmp_path)
+    assert caught.value.path == str(tmp_path)
+
+
+def test_changed_file_is_an_error_that_names_it(export):
+    path = export / "variables" / "data"
+    expected = digest_file(path)
+    data = bytearray(path.read_bytes())
+    data[7] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(ExportError) as caught:
+        read_manifest(export)
+    assert caught.value.path == str(path)
+    assert (caught.value.expected, caught.value.got) == (expected, digest_file(path))
+
+
+def test_missing_file_is_an_error_that_names_it(export):
+    (export / "model.json").unlink()
+    with pytest.raises(ExportError) as caught:
+        read_manifest(export)
+    assert caught.value.path == str(export / "model.json")
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", "", "a\0b"])
+def test_name_that_leaves_the_folder_is_refused_before_the_file_is_read(export, name):
+    change(export, files={name: {"sha256": "0" * 64}})
+    with pytest.raises(ExportError) as caught:
+        read_manifest(export)
+    assert caught.value.path == str(export / MANIFEST_NAME)
+    assert repr(name) in caught.value.got
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"version": 2}, "$.version"),
+        ({"version": "1"}, "$.version"),
+        ({"format": "pickle"}, "$.format"),
+        ({"files": []}, "$.files"),
+        ({"files": {"model.json": {"sha256": "00"}}}, '$.files["model.json"].sha256'),
+        ({"details": 3}, "$.details"),
+        ({"more": 1}, "$.more"),
+    ],
+)
+def test_manifest_that_is_not_valid_is_an_error_with_the_path_of_the_value(export, changes, field):
+    change(export, **changes)
+    with pytest.raises(ExportError) as caught:
+        read_manifest(export)
+    assert caught.value.field == field
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\xff"])
+def test_manifest_that_is_not_json_is_an_error(export, text):
+    (export / MANIFEST_NAME).write_text(text, encoding="latin-1")
+    with pytest.raises(ExportError) as caught:
+        read_manifest(export)
+    assert caught.value.path == str(export / MANIFEST_NAME)
