@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from penstock.jobs.export.export import export_model
     from penstock.jobs.predict.evaluate import evaluate
     from penstock.jobs.predict.predict import predict
+    from penstock.jobs.predict.predictor import Predictor
     from penstock.jobs.train.train import train
     from penstock.model.build import build_model
     from penstock.report.report import write_report
@@ -25,6 +26,7 @@ __all__ = [
     "Dataset",
     "Loader",
     "Pipeline",
+    "Predictor",
     "Run",
     "Schema",
     "Writer",
@@ -51,6 +53,7 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "Dataset": ("penstock.dataset", None),
     "Loader": ("penstock.batch.loader", None),
     "Pipeline": ("penstock.transform.pipeline", None),
+    "Predictor": ("penstock.jobs.predict.predictor", "convert"),
     "Run": ("penstock.training.run", "train"),
     "Schema": ("penstock.schema.schema", None),
     "Writer": ("penstock.jobs.convert.writer", "convert"),

@@ -50,6 +50,7 @@ def test_public_names_are_these():
         "Dataset",
         "Loader",
         "Pipeline",
+        "Predictor",
         "Run",
         "Schema",
         "Writer",

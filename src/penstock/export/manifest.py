@@ -14,10 +14,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from penstock.errors import ExportError, NoSuchPathError, PathError
-from penstock.export.formats import FORMATS
+from penstock.export.formats import FORMATS, ExportedModel
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
 from penstock.storage.atomic import AtomicFile
+from penstock.transform.map import MapFunction
 
 MANIFEST_NAME: Final = "export.json"
 _VERSION: Final = 1
@@ -94,6 +95,25 @@ def read_manifest(folder: Path) -> ExportManifest:
     for name, digest in made.files.items():
         _verify(folder / name, digest)
     return made
+
+
+def open_export(
+    folder: Path, model: Any = None, functions: Mapping[str, MapFunction] | None = None
+) -> ExportedModel:
+    """Verify the files of an export, and open its model.
+
+    Args:
+        folder: The folder.
+        model: The user's own model, or a function that returns it, for a bundle of such a run.
+        functions: Functions of the pipeline's maps, by name.
+
+    Raises:
+        NoSuchPathError: The folder is not an export.
+        ExportError: A file has changed, or is not valid.
+        OptionError: A model or a function is needed and not given, or the format is not for Penstock.
+    """
+    found = read_manifest(folder)
+    return FORMATS[found.format].load().open_model(folder, model, functions)
 
 
 def read_export_json(path: Path) -> JsonValue:

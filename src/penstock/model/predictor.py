@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,14 +20,18 @@ from penstock.model.temperature import apply_temperature, compute_sigmoid, compu
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline
 
+Fill: TypeAlias = Literal["largest", "power_of_two", "none"]
+
 
 class BatchPredictor(ABC):
     """Predicts batches of inputs that a pipeline makes.
 
-    Batches smaller than the largest so far are filled up with copies of their last record, as backends
-    compile a model again for every new number of rows.
+    Batches are filled up with copies of their last record, as backends compile a model again for every new
+    number of rows.
 
     Attributes:
+        fill: To how many rows: the "largest" batch so far, which suits the batches of one data set; the next
+            "power_of_two", which suits requests of any size; or "none".
         pipeline: Pipeline that defines the inputs.
         tasks: Task of each target.
         logits: Whether the model returns logits, by target.
@@ -45,6 +49,7 @@ class BatchPredictor(ABC):
         self.tasks = dict(tasks)
         self.logits = {name: bool(logits.get(name, False)) for name in tasks}
         self.temperatures = {name: (temperatures or {}).get(name, 1.0) for name in tasks}
+        self.fill: Fill = "largest"
         self._inputs = pipeline.inputs
         self._most_rows = 0
 
@@ -68,8 +73,7 @@ class BatchPredictor(ABC):
         arrays, num_rows = self._check(inputs)
         if not num_rows:
             return {name: np.empty((0, *_shape(task)), np.float32) for name, task in self.tasks.items()}
-        self._most_rows = max(self._most_rows, num_rows)
-        num_lacking = self._most_rows - num_rows
+        num_lacking = self._count_rows(num_rows) - num_rows
         if num_lacking:
             arrays = {
                 name: np.concatenate([each, np.repeat(each[-1:], num_lacking, axis=0)])
@@ -82,6 +86,13 @@ class BatchPredictor(ABC):
             )
             for name, task in self.tasks.items()
         }
+
+    def _count_rows(self, num_rows: int) -> int:
+        """Return the number of rows that a batch is filled up to."""
+        if self.fill == "power_of_two":
+            return 1 << (num_rows - 1).bit_length()
+        self._most_rows = max(self._most_rows, num_rows)
+        return self._most_rows if self.fill == "largest" else num_rows
 
     def _check(self, inputs: Mapping[str, NDArray[Any]]) -> tuple[dict[str, NDArray[Any]], int]:
         for name in self._inputs:

@@ -31,12 +31,14 @@ if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
 
 TOLERANCE: Final = 1e-5
-"""Largest accepted difference of probabilities, and of numbers relative to the largest of them."""
+"""Largest accepted difference of probabilities, and of numbers relative to their size: each to itself, or to
+the median of all if it is smaller."""
 
 IMAGE_TOLERANCE: Final = 1e-3
 """The same where another library decodes and resizes images."""
 
 _MODULE: Final = "penstock.jobs.export.fresh_process"
+_SMALLEST: Final = 1e-30  # instead of 0, which nothing is relative to
 _Answers = Mapping[str, list[NDArray[Any]]]
 
 
@@ -46,7 +48,7 @@ class CheckResult:
 
     Attributes:
         num_rows: Number of rows that both forms predicted.
-        differences: Largest difference by target: of probabilities, or of numbers relative to the largest.
+        differences: Largest difference by target: of probabilities, or of numbers relative to their size.
         tolerance: Largest difference that is accepted.
         is_fresh: Whether the export was asked in a new process; not if it needs code of the user.
     """
@@ -135,11 +137,11 @@ def _compare(task: Task, expected: list[NDArray[Any]], found: list[NDArray[Any]]
     one, other = (np.concatenate([each.reshape(-1) for each in all_]) for all_ in (expected, found))
     both = np.isnan(one) & np.isnan(other)
     gaps = np.where(both, 0.0, np.abs(one.astype(np.float64) - other))
-    scale = 1.0
     if task.kind == "regression":
         # In units of the target, which may be dollars or light years.
-        scale = float(np.max(np.abs(one[~np.isnan(one)]), initial=0.0)) or 1.0
-    largest = float(np.max(gaps, initial=0.0)) / scale
+        sizes = np.abs(one.astype(np.float64))[~both]
+        gaps = gaps[~both] / np.maximum(np.maximum(sizes, np.median(sizes) if len(sizes) else 0), _SMALLEST)
+    largest = float(np.max(gaps, initial=0.0))
     return largest if np.isfinite(largest) else float("inf")
 
 

@@ -69,7 +69,7 @@ def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportCho
     Example:
         ```python
         ps.export_model("runs/pets", "served/pets", format="bundle")
-        ps.Predictor("served/pets")([{"name": "Ada", "age": 4.5}])
+        ps.Predictor("served/pets").predict({"name": "Ada", "age": 4.5})
         ```
     """
     return run_export(run, out, make_export_options(**options))

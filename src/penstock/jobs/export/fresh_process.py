@@ -14,8 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.export.formats import FORMATS, ExportedModel
-from penstock.export.manifest import read_manifest
+from penstock.export.manifest import open_export
 from penstock.jobs.export.check_rows import CheckRows, load_rows
 from penstock.model.predictor import BatchPredictor
 from penstock.transform.pipeline import Pipeline
@@ -54,8 +53,7 @@ def read_answers(path: Path) -> dict[str, list[NDArray[Any]]]:
 def main(export: str, rows: str) -> None:
     """Open an export, predict the rows, and write the answers."""
     folder = Path(rows)
-    manifest = read_manifest(Path(export))
-    opened: ExportedModel = FORMATS[manifest.format].load().open_model(Path(export))
+    opened = open_export(Path(export))
     inputs = opened.pipeline.without_targets()
     write_answers(folder / ANSWERS, ask_model(opened.predictor(), inputs, load_rows(folder, inputs)))
 

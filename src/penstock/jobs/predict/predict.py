@@ -9,15 +9,17 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
 
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from penstock.errors import OptionError, PathError
+from penstock.export.manifest import is_export, open_export
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
 from penstock.jobs.predict.new_data import open_new_data
@@ -26,8 +28,11 @@ from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_p
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
 from penstock.jobs.predict.raw_layout import find_recipe
+from penstock.model.task import Task
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
+from penstock.transform.map import MapFunction
+from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras, which a `Run` object has loaded already
@@ -76,7 +81,7 @@ def predict(
     A target that is named in `keep` becomes `NAME_true`.
 
     Args:
-        run: A run, or the path of its folder.
+        run: A run, or the path of its folder; or the folder of an export, see `Predictor`.
         data: A split, a data set, TFRecords, or raw data as for `penstock.convert`: paths of CSV, Parquet,
             JSON lines, Arrow or image files, a table, a dict of arrays, or an iterable of dicts.
         out: Path of the file to write, with the suffix `.parquet`, `.csv` or `.jsonl`. The file appears when
@@ -107,7 +112,7 @@ def predict(
 
 
 def run_prediction(
-    run: Run | PathLike,
+    run: Trained | PathLike,
     data: object,
     out: PathLike | None,
     options: PredictOptions,
@@ -131,7 +136,7 @@ def run_prediction(
     suffix = ".csv" if path is None else check_suffix(path)
     if path is not None:
         _refuse_output(path, data, options)
-    trained = _open_run(run, options)
+    trained = open_trained(run, options.model, options.functions)
     inputs = trained.pipeline.without_targets()
     recipe = find_recipe(trained.pipeline, trained.settings, _find_folder(trained))
     batch_size = options.batch_size or choose_batch_size(inputs)
@@ -154,15 +159,49 @@ def run_prediction(
     return work.summarize(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
 
 
-def _open_run(run: Run | PathLike, options: PredictOptions) -> Run:
+class Trained(Protocol):
+    """What a prediction needs: a `Run`, or an `ExportedModel`."""
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Pipeline that makes the inputs of the model."""
+
+    @property
+    def tasks(self) -> Mapping[str, Task]:
+        """Task of each target."""
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """Settings of the run: `schema`, `plan` and `convert`."""
+
+    def predictor(self) -> Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]:
+        """Return a function from the inputs of a batch to predictions by target."""
+
+
+def open_trained(run: object, model: Any, functions: Mapping[str, MapFunction] | None) -> Trained:
+    """Return a run or an export; a folder is opened.
+
+    Args:
+        run: A run, an export, or the path of the folder of one.
+        model: The user's own model, or a function that returns it, if it needs one.
+        functions: Functions of the pipeline's maps, by name.
+
+    Raises:
+        NoSuchPathError: The folder is neither a run nor an export.
+        OptionError: `run` is something else; or a model or a function is needed and not given.
+        ExportError: A file of the export has changed.
+    """
     if not isinstance(run, str | os.PathLike):
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
-        return run
+        return cast("Trained", run)
+    folder = Path(run)
+    if is_export(folder):
+        return open_export(folder, model, functions)
     with importing_keras("predict"):
         from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
-    return open_run(run, options.model, options.functions)
+    return open_run(folder, model, functions)
 
 
 def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
@@ -180,7 +219,7 @@ class _Work:
 
     def __init__(
         self,
-        run: Run,
+        run: Trained,
         rows: NewRows,
         answers: Answers,
         options: PredictOptions,
@@ -230,6 +269,7 @@ class _Work:
         )
 
 
-def _find_folder(run: Run) -> Path | None:
-    """Return the folder of the data set that a run was trained on; None if it was trained on single files."""
-    return run.data if isinstance(run.data, Path) else None
+def _find_folder(run: Trained) -> Path | None:
+    """Return the folder of the data set that a run was trained on; None for single files or an export."""
+    data = getattr(run, "data", None)
+    return data if isinstance(data, Path) else None

@@ -194,6 +194,10 @@ class Predictions:
         table: pa.Table = read(path)
         return table
 
+    def to_pylist(self) -> list[dict[str, Any]]:
+        """Return the predictions as one dict per row."""
+        return self.to_arrow().to_pylist()
+
     def to_pandas(self) -> Any:
         """Return the predictions as a pandas DataFrame."""
         return self.to_arrow().to_pandas()

@@ -1,0 +1,179 @@
+"""`Predictor`: an exported model, opened once and asked many times.
+
+In: the folder of an export, or a run; rows of any kind. Out: the columns that `penstock.predict` returns.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final, Literal, TypeAlias, Unpack, get_args
+
+from numpy.typing import NDArray
+
+from penstock.errors import OptionError
+from penstock.export.formats import FORMATS, ExportedModel
+from penstock.export.manifest import MANIFEST_NAME, read_export_json
+from penstock.foundation.option_checks import check_choice
+from penstock.foundation.wording import show
+from penstock.jobs.predict.options import PredictChoices, make_predict_options
+from penstock.jobs.predict.predict import Trained, open_trained, run_prediction
+from penstock.jobs.predict.predictions import Predictions
+from penstock.model.predictor import BatchPredictor
+from penstock.model.task import Task
+from penstock.transform.map import MapFunction
+from penstock.transform.pipeline import Pipeline
+
+_log = logging.getLogger("penstock")
+
+Backend: TypeAlias = Literal["keras", "onnx"]
+
+_BACKENDS: Final[Mapping[str, Backend]] = {"bundle": "keras", "onnx": "onnx"}
+_FIXED: Final = ("model", "functions", "overwrite")
+
+
+class Predictor:
+    """Predicts on new rows with an exported model, opened once; any number of threads may call it.
+
+    Predictions are those of `penstock.predict` for the run: the same columns, with the temperature of
+    probabilities and in the units of the targets.
+
+    Args:
+        source: Folder of an export in the format "bundle" or "onnx"; also a run, or the folder of one.
+        backend: Library that runs the model: "keras" or "onnx". By default that of the export, with which it
+            must agree.
+        model: The `keras.Model` or a function that returns it, for a bundle of a run with your own model:
+            code is not stored.
+        functions: Functions of the pipeline's maps by name.
+
+    Raises:
+        NoSuchPathError: The folder is neither an export nor a run.
+        ExportError: A file of the export has changed since it was written; `path` names it.
+        OptionError: The format is for another program; or a model or a function is needed and not given.
+
+    Example:
+        ```python
+        predictor = ps.Predictor("served/pets")
+        predictor.predict({"name": "Ada", "age": 4.5}).to_pylist()  # one row
+        predictor.predict({"age": [4.5, 2.0]}).to_pandas()  # columns
+        predictor.predict("new.csv", keep="name")
+        ```
+    """
+
+    def __init__(
+        self,
+        source: Any,
+        *,
+        backend: Backend | None = None,
+        model: Any = None,
+        functions: Mapping[str, MapFunction] | None = None,
+    ) -> None:
+        if backend is not None:
+            check_choice("Predictor", "backend", backend, get_args(Backend))
+        self._model = _Shared(_open(source, backend, model, functions))
+        self._logged: set[str] = set()
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """Pipeline that makes the inputs of the model."""
+        return self._model.pipeline
+
+    @property
+    def tasks(self) -> dict[str, Task]:
+        """Task of each target."""
+        return dict(self._model.tasks)
+
+    def predict(self, data: object, **options: Unpack[PredictChoices]) -> Predictions:
+        """Predict on rows, in their order.
+
+        Args:
+            data: One row as a dict of values; columns as a dict of lists or arrays; a list of such rows; a
+                table (pandas, polars, Arrow); or anything else that `penstock.predict` takes, such as the
+                path of a file. A dict is one row if a value in it is a string, a number, bytes or None.
+            options: Attributes of `penstock.options.PredictOptions`, without `model` and `functions`.
+
+        Raises:
+            SchemaError: A column that the model needs does not exist, or its type has changed.
+            FieldError: A row is not valid.
+        """
+        for name in _FIXED:
+            if name in options:
+                advice = "Pass it to Predictor(…)." if name != "overwrite" else "Use ps.predict(…, out=…)."
+                raise OptionError(name, field=name, expected="no such option here", got=name, advice=advice)
+        chosen = make_predict_options(**options)
+        done = run_prediction(self._model, [data] if _is_row(data) else data, None, chosen)
+        for note in done.notes:
+            if note not in self._logged:  # a server is called often, mostly with the same columns
+                self._logged.add(note)
+                _log.log(logging.WARNING if note in done.cautions else logging.INFO, "%s", note)
+        if done.num_skipped:
+            _log.warning("%d of %d rows were left out", done.num_skipped, done.num_skipped + done.num_rows)
+        return done
+
+    def __repr__(self) -> str:
+        targets = ", ".join(f"{task.name}: {task.describe()}" for task in self._model.tasks.values())
+        return f"Predictor({self._model.name!r}, {targets})"
+
+
+def _open(
+    source: Any, backend: Backend | None, model: Any, functions: Mapping[str, MapFunction] | None
+) -> Trained:
+    found: Backend = "keras"
+    if isinstance(source, str | os.PathLike) and (Path(source) / MANIFEST_NAME).is_file():
+        name = read_export_json(Path(source) / MANIFEST_NAME).child("format").choice(FORMATS)
+        found = _BACKENDS.get(name, backend or "keras")  # opening refuses formats for other programs
+    if backend is not None and backend != found:
+        raise OptionError(
+            "backend",
+            field="backend",
+            expected=f"{found!r}, which the export is for",
+            got=show(backend),
+            advice=f"Export the run for it: penstock export RUN OUT --format {_find_format(backend)}.",
+        )
+    return open_trained(source, model, functions)
+
+
+def _find_format(backend: Backend) -> str:
+    return next(name for name, each in _BACKENDS.items() if each == backend)
+
+
+def _is_row(data: object) -> bool:
+    """Whether data is one row: a dict with a value that cannot be a column."""
+    return isinstance(data, Mapping) and any(
+        isinstance(each, str | bytes) or not hasattr(each, "__len__") for each in data.values()
+    )
+
+
+class _Shared:
+    """A model whose predictor several threads share, with batches of few different sizes."""
+
+    def __init__(self, opened: Trained) -> None:
+        self.pipeline = opened.pipeline
+        self.tasks = opened.tasks
+        self.settings = opened.settings
+        self.name = str(getattr(opened, "folder", "model"))
+        self._opened = opened
+        self._lock = Lock()
+        data = getattr(opened, "data", None)
+        self.data = data if not isinstance(opened, ExportedModel) else None
+
+    @cached_property
+    def _predictor(self) -> Any:
+        predictor = self._opened.predictor()
+        if isinstance(predictor, BatchPredictor) and predictor.fill == "largest":
+            predictor.fill = "power_of_two"
+        return predictor
+
+    def predictor(self) -> Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]:
+        """Return a function that one thread at a time runs."""
+
+        def ask(inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+            with self._lock:
+                found: Mapping[str, NDArray[Any]] = self._predictor(inputs)
+                return found
+
+        return ask

@@ -1,0 +1,199 @@
+"""`export_model`: bundles that predict as their run does, and exports that must not be written."""
+
+import json
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from exported_runs import SMALL, make_run, write_run
+from penstock.errors import ExportError, OptionError, PathError
+from raising import raises_with
+
+keras = pytest.importorskip("keras")
+from penstock.export import bundle  # noqa: E402
+from penstock.jobs.export import check as check_module  # noqa: E402
+from penstock.jobs.export.check_rows import load_rows  # noqa: E402
+from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return make_run(tmp_path_factory.mktemp("run"))
+
+
+def list_all(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def read_outputs(found):
+    return found.table.drop_columns(["name"])
+
+
+def test_bundle_agrees_with_its_run_in_a_new_process(run, tmp_path):
+    done = ps.export_model(run.folder, tmp_path / "out")
+    assert done.format == "bundle"
+    assert done.check is not None
+    assert done.check.is_fresh
+    assert done.check.num_rows == 40
+    assert done.check.differences.keys() == {"adopted", "breed", "price"}
+    assert max(done.check.differences.values()) <= 1e-6
+    assert list_all(tmp_path) == ["out"]
+    assert list_all(done.folder) == [
+        "export.json",
+        "model.json",
+        "model.py",
+        "pipeline.json",
+        "schema.json",
+        "weights.safetensors",
+    ]
+    assert set(done.files) == set(list_all(done.folder)) - {"export.json"}
+
+
+def test_exported_form_that_differs_is_an_error_and_leaves_nothing(run, tmp_path, monkeypatch):
+    """The weights of one layer are changed on their way into the export."""
+    write = bundle.save_weights
+
+    def save(folder, model, pipeline, name):
+        kernel = next(each for each in model.weights if each.path.endswith("kernel"))
+        value = kernel.numpy()
+        kernel.assign(value + 1e-2)
+        try:
+            return write(folder, model, pipeline, name)
+        finally:
+            kernel.assign(value)
+
+    monkeypatch.setattr(bundle, "save_weights", save)
+    with pytest.raises(ExportError) as caught:
+        ps.export_model(run, tmp_path / "out")
+    assert caught.value.field in ("adopted", "breed", "price")  # all inputs agree
+    assert "1e-05" in caught.value.expected
+    assert list_all(tmp_path) == []
+
+
+def test_pipeline_that_differs_is_an_error_that_names_the_field(run, tmp_path, monkeypatch):
+    """The exported pipeline scales one field otherwise."""
+    load = check_module._ask_process
+
+    def change_first(chosen, export, folder):
+        answers = load(chosen, export, folder)
+        for batch in answers["input/visits"]:
+            batch[0] += 0.5
+        for batch in answers["output/price"]:
+            batch[0] *= 1.5
+        return answers
+
+    monkeypatch.setattr(check_module, "_ask_process", change_first)
+    with pytest.raises(ExportError) as caught:
+        ps.export_model(run, tmp_path / "out")
+    assert caught.value.field == "visits"
+    assert list_all(tmp_path) == []
+
+
+def test_export_that_fails_in_the_new_process_is_an_error_with_its_reason(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(check_module, "_MODULE", "penstock.no_such_module")
+    with raises_with(ExportError, "no_such_module"):
+        ps.export_model(run, tmp_path / "out")
+    assert list_all(tmp_path) == []
+
+
+def test_check_data_may_be_raw_rows(run, tmp_path, monkeypatch):
+    asked = []
+
+    def ask(chosen, export, folder):
+        asked.append(folder)
+        opened = ps.Predictor(export)
+        rows = load_rows(folder, opened.pipeline.without_targets())
+        return ask_model(opened._model.predictor(), opened.pipeline.without_targets(), rows)
+
+    monkeypatch.setattr(check_module, "_ask_process", ask)
+    row = {"age": 3.0, "weight": 20.0, "visits": None, "kind": "c", "zone": 1, "about": "old shy"}
+    rows = [{**row, "steps": [1, 2], "marks": [], "tags": ["old"], "age": float(age)} for age in range(5)]
+    done = ps.export_model(run, tmp_path / "out", check_data=rows)
+    assert len(asked) == 1
+    assert done.check.num_rows == 5
+
+
+def test_without_check_nothing_is_compared(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("penstock.jobs.export.export.check_export", None)
+    assert ps.export_model(run, tmp_path / "out", check=False).check is None
+
+
+def test_run_without_its_data_needs_data_for_the_check(tmp_path):
+    run = make_run(tmp_path)
+    (tmp_path / "set").rename(tmp_path / "elsewhere")
+    with pytest.raises(OptionError) as caught:
+        ps.export_model(run, tmp_path / "out")
+    assert caught.value.path == str(tmp_path / "set")
+    assert "--check-data" in caught.value.advice
+    assert not (tmp_path / "out").exists()
+
+
+def test_existing_export_is_replaced_only_if_asked(run, tmp_path):
+    ps.export_model(run, tmp_path / "out", check=False)
+    with pytest.raises(PathError) as caught:
+        ps.export_model(run, tmp_path / "out", check=False)
+    assert caught.value.path == str(tmp_path / "out")
+    ps.export_model(run, tmp_path / "out", check=False, overwrite=True)
+    assert ps.Predictor(tmp_path / "out").tasks == run.tasks
+
+
+@pytest.mark.parametrize(("name", "value"), [("format", "pickle"), ("check", 1), ("chekc", True)])
+def test_option_that_is_not_valid_is_an_error(run, tmp_path, name, value):
+    with pytest.raises(OptionError) as caught:
+        ps.export_model(run, tmp_path / "out", **{name: value})
+    assert name in str(caught.value)
+
+
+def test_code_in_a_bundle_is_never_executed(run, tmp_path):
+    ps.export_model(run, tmp_path / "out", check=False)
+    code = (tmp_path / "out" / "model.py").read_text()
+    assert "def build() -> keras.Model:" in code
+    compile(code, "model.py", "exec")
+    (tmp_path / "out" / "model.py").unlink()
+    manifest = tmp_path / "out" / "export.json"
+    form = json.loads(manifest.read_text())
+    del form["files"]["model.py"]
+    manifest.write_text(json.dumps(form))
+    rows = {"weight": 20.0, "zone": 1, "about": "old"}
+    assert len(ps.Predictor(tmp_path / "out").predict({**rows, "steps": [1], "marks": [], "tags": []})) == 1
+
+
+def test_ensemble_is_exported_with_all_members(tmp_path):
+    rows = {"a": np.arange(20.0), "sold": ["no", "yes"] * 10}
+    data = ps.convert(rows, tmp_path / "set", target="sold")
+    options = {"epochs": 1, "model_options": SMALL, "ensemble": 2}
+    run = ps.train(data, out=tmp_path / "run", **options)
+    done = ps.export_model(run, tmp_path / "out", check=False)
+    assert {"weights-1.safetensors", "weights-2.safetensors"} <= set(done.files)
+    expected = ps.predict(run, {"a": [1.0, 15.0]}).table
+    assert ps.Predictor(tmp_path / "out").predict({"a": [1.0, 15.0]}).table.equals(expected)
+    with pytest.raises(OptionError) as caught:
+        ps.Predictor(tmp_path / "out", model=run.members[0].model)
+    assert "function" in caught.value.expected
+
+
+def build_own():
+    left = keras.Input((), name="a")
+    hidden = keras.layers.Dense(3, kernel_initializer="ones")(keras.layers.Reshape((1,))(left))
+    return keras.Model(left, keras.layers.Dense(1, activation="sigmoid", name="sold")(hidden))
+
+
+def test_bundle_of_a_users_own_model_needs_its_builder(tmp_path):
+    rows = {"a": np.arange(20.0), "sold": ["no", "yes"] * 10}
+    pipeline = ps.Pipeline.fit(ps.convert(rows, tmp_path / "set", target="sold"))
+    write_run(tmp_path / "run", build_own(), pipeline, {"data": str(tmp_path / "set"), "model": "own"})
+    with pytest.raises(OptionError) as caught:
+        ps.export_model(tmp_path / "run", tmp_path / "out")
+    assert caught.value.expected == "the model that it was trained with"
+    done = ps.export_model(tmp_path / "run", tmp_path / "out", model=build_own)
+    assert done.check is not None
+    assert not done.check.is_fresh  # the function exists in this process alone
+    assert done.check.differences == {"sold": 0.0}
+    assert "model.py" not in done.files
+    with pytest.raises(OptionError) as caught:
+        ps.Predictor(tmp_path / "out")
+    assert "model=build" in caught.value.advice
+    found = ps.Predictor(tmp_path / "out", model=build_own).predict({"a": [1.0, 2.0]})
+    run = ps.open_run(tmp_path / "run", model=build_own)
+    assert found.table.equals(ps.predict(run, {"a": [1.0, 2.0]}).table)
