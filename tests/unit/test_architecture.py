@@ -62,8 +62,11 @@ HEAVY = {
     "tensorflow": (
         "bridge.tensorflow",
         "bridge.tensorflow_layout",
-        "bridge.graph.tensorflow",
-    ),  # to_tf() and to_tf_graph()
+        "bridge.graph.tensorflow",  # to_tf() and to_tf_graph()
+        "export.saved_model",
+        "export.served_outputs",
+        "export.serve_rows",
+    ),
     "ray": (),  # one file of jobs/, once it is there
     "pandas": ("source",),
     "polars": ("source",),

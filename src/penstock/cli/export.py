@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from penstock.cli.model_file import load_model
-from penstock.cli.terminal import format_count, format_size
+from penstock.cli.terminal import ProgressBar, format_count, format_size
 from penstock.foundation.terminal import escape
 from penstock.jobs.export.export import Export, run_export
 from penstock.jobs.export.options import make_export_options
@@ -29,7 +29,10 @@ def run(args: argparse.Namespace) -> int:
         model=None if args.model is None else partial(load_model, args.model),
     )
     start = time.monotonic()
-    done = run_export(args.folder, args.out, options)
+    with ProgressBar("export") as bar:
+        done = run_export(
+            args.folder, args.out, options, lambda step: bar.show_line(lambda _: f"export: {step}")
+        )
     seconds = time.monotonic() - start
     if args.json:
         print(json.dumps(_to_json(done, seconds)))

@@ -274,9 +274,9 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="folder to write")
     parser.add_argument(
         "--format",
-        choices=("bundle",),
+        choices=("bundle", "saved_model"),
         default="bundle",
-        help="bundle: for ps.Predictor (default: bundle)",
+        help="bundle: for ps.Predictor; saved_model: for TensorFlow without Penstock (default: bundle)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing export")
     parser.add_argument(
@@ -292,6 +292,13 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     )
     add_model_function(parser, _OWN_MODEL_HELP)
     add_json(parser)
+
+
+def _check_run(args: argparse.Namespace) -> None:
+    """Find a run that does not exist before Keras is loaded."""
+    from penstock.storage.paths import refuse_missing  # noqa: PLC0415 - NumPy, which the help does not need
+
+    refuse_missing(Path(args.folder))
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:
@@ -393,6 +400,7 @@ differs by more than 1e-5 (1e-3 where TensorFlow decodes images), nothing is wri
     example="penstock export runs/pets served/pets/1 --format saved_model",
     add_arguments=_add_export,
     keras="penstock.training.run",
+    check=_check_run,
 )
 REPORT: Final = Command(
     module="penstock.cli.report",

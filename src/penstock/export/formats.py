@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
 
 from penstock.errors import importing
-from penstock.foundation.keras_backend import importing_keras
+from penstock.foundation.keras_backend import choose_backend
 from penstock.model.predictor import BatchPredictor
 from penstock.model.task import Task
 from penstock.transform.map import MapFunction
@@ -67,7 +67,7 @@ class FormatModule(Protocol):
     def open_model(
         self, folder: Path, model: Any = None, functions: Mapping[str, MapFunction] | None = None
     ) -> ExportedModel:
-        """Open an export whose files have been verified.
+        """Open an export whose files have been verified; formats with `takes_raw` do not define it.
 
         Args:
             folder: The folder.
@@ -104,11 +104,19 @@ class Format:
             MissingPackageError: A package that the format needs is not installed.
         """
         needed_by = f"the format {self.name!r}"
-        with importing_keras(needed_by) if self.uses_keras else importing(needed_by, self.extra):
+        if self.uses_keras:
+            choose_backend(needed_by)
+        with importing(needed_by, self.extra):
             return cast("FormatModule", import_module(self.module))
 
 
 FORMATS: Final[Mapping[str, Format]] = {
-    each.name: each for each in (Format("bundle", "penstock.export.bundle", "train", uses_keras=True),)
+    each.name: each
+    for each in (
+        Format("bundle", "penstock.export.bundle", "train", uses_keras=True),
+        Format(
+            "saved_model", "penstock.export.saved_model", "train,tensorflow", uses_keras=True, takes_raw=True
+        ),
+    )
 }
 """All formats by name."""

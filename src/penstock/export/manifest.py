@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from penstock.errors import ExportError, NoSuchPathError, PathError
+from penstock.errors import ExportError, NoSuchPathError, OptionError, PathError
 from penstock.export.formats import FORMATS, ExportedModel
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
@@ -112,8 +112,16 @@ def open_export(
         ExportError: A file has changed, or is not valid.
         OptionError: A model or a function is needed and not given, or the format is not for Penstock.
     """
-    found = read_manifest(folder)
-    return FORMATS[found.format].load().open_model(folder, model, functions)
+    found = FORMATS[read_manifest(folder).format]
+    if found.takes_raw:
+        raise OptionError(
+            "format of the export",
+            path=folder,
+            expected="one for Predictor, such as 'bundle'",
+            got=f"{found.name!r}, for programs without Penstock",
+            advice="Open it with TensorFlow, or export the run as a bundle.",
+        )
+    return found.load().open_model(folder, model, functions)
 
 
 def read_export_json(path: Path) -> JsonValue:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.bridge.graph.parse import read_lists, read_values
+from penstock.bridge.graph.parse import read_lists, read_ragged, read_values
 from penstock.bridge.graph.sequence import pad_lists
 from penstock.bridge.graph.site import Site, tf
 from penstock.foundation.program import Term
@@ -71,8 +71,7 @@ def _code_rows(site: Site, transform: Encode, fitted: EncodeFit) -> Term:
         and not (fitted.can_lack and transform.missing == "error")
     ):
         # A ragged tensor: records without a value get their code in to_tensor.
-        kind = tf.int64 if fitted.dtype == "int64" else tf.string
-        values = site.parse(tf.io.RaggedFeature(kind))
+        values = read_ragged(site)
         codes = site.bind(_look_up(site, transform, fitted, values))
         _check_codes(site, transform, codes.flat_values)
         has_slot = fitted.can_lack and transform.output == "index"

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from penstock import _native
-from penstock.bridge.graph.parse import Lack, read_values
-from penstock.bridge.graph.site import Page, Site, tf
+from penstock.bridge.graph.parse import read_values
+from penstock.bridge.graph.site import Lack, Page, Site, tf
 from penstock.foundation.program import DefineFunction, StatementBlock, Term, function, lift
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted
@@ -304,6 +304,9 @@ def _find_formats(site: Site, taken: tuple[str, ...]) -> tuple[str, ...]:
     """Return the formats of the images: the declared one, or all that the transform accepts."""
     declared = site.field.format if isinstance(site.field, ImageField) else None
     found = taken if declared is None or declared not in taken else (declared,)
+    if site.page.reader is not None:
+        # Images of requests may have any accepted format; decoding fails for those that TensorFlow lacks.
+        found = tuple(each for each in taken if each in _FORMATS) or taken
     for each in found:
         if each not in _FORMATS:
             site.refuse("images in JPEG or PNG", each)

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from penstock.bridge.graph.parse import Stored, read_lists, read_values
+from penstock.bridge.graph.parse import read_lists, read_values
 from penstock.bridge.graph.sequence import cast_lists, cast_numbers, pad_lists
-from penstock.bridge.graph.site import Site, tf
+from penstock.bridge.graph.site import Site, Stored, tf
 from penstock.foundation.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.keep import Keep

@@ -5,36 +5,21 @@ In: a field of the schema. Out: its feature description, and the statements that
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, NamedTuple, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
-from penstock.bridge.graph.site import Site, tf
+from penstock.bridge.graph.site import Lack, Site, Stored, tf
 from penstock.foundation.program import Term
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.transform.padding import count_levels
 
-Lack: TypeAlias = Literal["refuse", "fill", "mark"]
-"""How to treat records without a value: raise an error, fill in the default, or also mark them."""
-
 _KINDS: Final = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
 _ZEROS: Final[dict[str, Any]] = {"int64": 0, "float": 0.0, "bytes": ""}
 # Types that tf.io.decode_raw does not support, with supported types of the same width.
 _DECODED: Final = {"uint32": "int32", "uint64": "int64", "float16": "uint16", "bool": "uint8"}
-
-
-class Stored(NamedTuple):
-    """Stored values of a field.
-
-    Attributes:
-        values: One value or array per record.
-        present: Mask of the records that have a value; None if all have one.
-    """
-
-    values: Term
-    present: Term | None
 
 
 def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
@@ -45,6 +30,8 @@ def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
         lack: How to treat records without a value, if the field is optional.
         default: Value for such records instead of the field's default, in its stored representation.
     """
+    if site.page.reader is not None:
+        return site.page.reader.read_values(site, lack, default)
     field, kind = site.field, _KINDS[site.field.kind]
     shape = list(field.shape) if isinstance(field, Tensor) and field.kind != "bytes" else []
     if not field.optional or lack == "refuse":
@@ -70,6 +57,13 @@ def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
     return Stored(_convert(site, value, is_filled=True), present)
 
 
+def read_ragged(site: Site) -> Term:
+    """Return a ragged tensor with one value per record, and none for a record without a value."""
+    if site.page.reader is not None:
+        return site.page.reader.read_ragged(site)
+    return site.parse(tf.io.RaggedFeature(_KINDS[site.field.kind]))
+
+
 def read_lists(site: Site) -> Term:
     """Return lists of values or steps as a ragged tensor; a record without a list gets an empty one."""
     field = site.field
@@ -77,6 +71,8 @@ def read_lists(site: Site) -> Term:
         raise TypeError(f"expected a sequence field, got {field!r}")
     if field.default:
         site.refuse("no default, as TensorFlow reads a missing list as empty", f"default={field.default!r}")
+    if site.page.reader is not None:
+        return site.page.reader.read_lists(site)
     lists = site.parse(tf.io.RaggedFeature(_KINDS[field.kind], row_splits_dtype=tf.int64))
     if not field.is_feature_list or count_levels(field) == 2:
         return lists

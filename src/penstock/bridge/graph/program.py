@@ -85,7 +85,7 @@ def make_program(
         raise OptionError("pipeline", expected="a fitted Pipeline", got=show(pipeline), advice=advice)
     pipeline.check_schema(source.schema)
     page = Page(rows=options.batch_size if options.last == "drop" else None)
-    result = _write_fields(page, source.schema, pipeline)
+    result = write_fields(page, source.schema, pipeline)
     top = StatementBlock()
     define_options(top, source, options)
     if page.uses_file:
@@ -109,8 +109,12 @@ def make_program(
     return Program(statements, page.uses_file)
 
 
-def _write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[str, Term], ...]:
-    """Write the transforms of all fields; return inputs, targets and, if there are any, weights."""
+def write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[str, Term], ...]:
+    """Write the transforms of all fields; return inputs, targets and, if there are any, weights.
+
+    Raises:
+        OptionError: A transform cannot be expressed in TensorFlow operations; `field` names the field.
+    """
     form = pipeline.to_json()
     for mapped in form["maps"]:
         raise refuse_field(mapped["fields"][0], "built-in transforms only", f"the map {mapped['name']!r}")

@@ -10,7 +10,7 @@ import keyword
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NoReturn
+from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from penstock.errors import OptionError
 from penstock.foundation.program import DefineFunction, StatementBlock, Term
@@ -21,6 +21,35 @@ LONGEST_LIST: Final = 1000
 """Maximum length of a vocabulary written into the code; a longer one is read from the pipeline's file."""
 
 tf: Final = Term.name("tf")
+
+Lack: TypeAlias = Literal["refuse", "fill", "mark"]
+"""How to treat records without a value: raise an error, fill in the default, or also mark them."""
+
+
+class Stored(NamedTuple):
+    """Values of a field.
+
+    Attributes:
+        values: One value or array per record.
+        present: Mask of the records that have a value; None if all have one.
+    """
+
+    values: Term
+    present: Term | None
+
+
+class ValueReader(Protocol):
+    """Reads the values of fields from something else than serialized records."""
+
+    def read_values(self, site: Site, lack: Lack, default: Any) -> Stored:
+        """Return one value or array per record, in the type of the field."""
+
+    def read_ragged(self, site: Site) -> Term:
+        """Return lists of one value per record, or of none for a record without a value."""
+
+    def read_lists(self, site: Site) -> Term:
+        """Return lists of values or steps as a ragged tensor."""
+
 
 # Names that generated programs use for other things.
 _RESERVED: Final = ("tf", "json", "pathlib", "len", "prepare", "serialized", "parsed", "steps", "dataset")
@@ -70,6 +99,7 @@ class Page:
         steps: Feature descriptions by key, of feature lists.
         rows: Number of records of every batch; None if it varies.
         uses_file: Whether the program reads the pipeline's JSON file.
+        reader: Reads the values of fields; None for serialized records.
     """
 
     names: Names = field(default_factory=Names)
@@ -80,6 +110,7 @@ class Page:
     steps: dict[str, Term] = field(default_factory=dict)
     rows: int | None = None
     uses_file: bool = False
+    reader: ValueReader | None = None
 
 
 class Site:

@@ -7,8 +7,6 @@ an error that names the first field that differs. The export is asked in a new p
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from penstock.export.formats import Format
 from penstock.jobs.export.check_rows import store_rows
 from penstock.jobs.export.fresh_process import ANSWERS, ask_model, read_answers
 from penstock.jobs.export.options import ExportOptions
+from penstock.jobs.export.served_check import ServedModel, run_process
 from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.task import Task
 from penstock.schema.scalar import Image
@@ -77,22 +76,27 @@ def check_export(
     """
     inputs = run.pipeline.without_targets()
     needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or _needs_model(run, chosen))
+    has_images = any(isinstance(field, Image) for field in inputs.schema.values())
+    tolerance = IMAGE_TOLERANCE if chosen.takes_raw and has_images else TOLERANCE
     with TemporaryDirectory(prefix="penstock-export-") as temporary:
         rows = store_rows(run, recipe, options.check_data, Path(temporary))
         expected = ask_model(run.predictor(), inputs, rows)
-        if needs_code:
+        served = ServedModel(run, rows, folder, Path(temporary)) if chosen.takes_raw else None
+        found: _Answers
+        if served is not None:
+            found = served.predict()
+        elif needs_code:
             opened = chosen.load().open_model(folder, options.model, options.functions)
-            found: _Answers = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
+            found = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
         else:
             found = _ask_process(chosen, folder, Path(temporary))
-    has_images = any(isinstance(field, Image) for field in inputs.schema.values())
-    tolerance = IMAGE_TOLERANCE if chosen.takes_raw and has_images else TOLERANCE
-    differences = {
-        name: _compare(task, expected[f"output/{name}"], found.get(f"output/{name}"))
-        for name, task in run.tasks.items()
-    }
-    if not all(each <= tolerance for each in differences.values()):
-        raise _make_error(differences, tolerance, _find_input(expected, found, tolerance))
+        differences = {
+            name: _compare(task, expected[f"output/{name}"], found.get(f"output/{name}"))
+            for name, task in run.tasks.items()
+        }
+        if not all(each <= tolerance for each in differences.values()):
+            inside = found if served is None else served.find_inputs()
+            raise _make_error(differences, tolerance, _find_input(expected, inside, tolerance))
     return CheckResult(len(rows.split), differences, tolerance, not needs_code)
 
 
@@ -105,29 +109,8 @@ def _needs_model(run: Run, chosen: Format) -> bool:
 
 def _ask_process(chosen: Format, export: Path, folder: Path) -> _Answers:
     """Open the export in a new process, and return its predictions."""
-    command = [sys.executable, "-m", _MODULE, os.fspath(export.resolve()), os.fspath(folder)]
-    done = run_process(command)
-    if done.returncode:
-        raise ExportError(
-            f"{chosen.name} in a new process",
-            expected="predictions",
-            got=_find_reason(done.stderr),
-            advice="Nothing was written.",
-        )
+    run_process(chosen.name, ["-m", _MODULE, os.fspath(export.resolve()), os.fspath(folder)])
     return read_answers(folder / ANSWERS)
-
-
-def run_process(command: list[str]) -> subprocess.CompletedProcess[str]:
-    """Run a command with the backend of this process, and return its output."""
-    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
-    if "keras" in sys.modules:
-        environment["KERAS_BACKEND"] = sys.modules["keras"].backend.backend()
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-
-def _find_reason(stderr: str) -> str:
-    lines = [line for line in stderr.strip().splitlines() if line.strip()]
-    return lines[-1] if lines else "no output"
 
 
 def _compare(task: Task, expected: list[NDArray[Any]], found: list[NDArray[Any]] | None) -> float:

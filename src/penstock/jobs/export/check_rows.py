@@ -16,6 +16,7 @@ import numpy as np
 from penstock.columns import Columns, take_rows
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
+from penstock.decode.sample import Sample
 from penstock.encode.records import RecordEncoder
 from penstock.errors import ExportError, OptionError, PenstockError
 from penstock.jobs.export.options import CHECKED_ROWS
@@ -49,6 +50,11 @@ class CheckRows:
 
     split: Split
     batch_size: int
+
+    def samples(self) -> Iterator[list[Sample]]:
+        """Yield the rows of each batch as dicts of Python values."""
+        for start in range(0, len(self.split), self.batch_size):
+            yield self.split[start : start + self.batch_size]
 
     def batches(self, pipeline: Pipeline) -> Iterator[tuple[Columns, dict[str, Any]]]:
         """Yield the stored columns of each batch, and the inputs that a pipeline without targets makes."""

@@ -6,7 +6,7 @@ In: a trained run, and options. Out: a complete folder that agrees with the run;
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
@@ -75,8 +75,19 @@ def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportCho
     return run_export(run, out, make_export_options(**options))
 
 
-def run_export(run: Run | PathLike, out: PathLike, options: ExportOptions) -> Export:
+def run_export(
+    run: Run | PathLike,
+    out: PathLike,
+    options: ExportOptions,
+    on_step: Callable[[str], None] | None = None,
+) -> Export:
     """Export a run; the arguments are those of `export_model`, with options as an object.
+
+    Args:
+        run: As for `export_model`.
+        out: As for `export_model`.
+        options: All options.
+        on_step: Called with a text for each step that takes seconds.
 
     Raises:
         PenstockError: See `export_model`.
@@ -87,13 +98,20 @@ def run_export(run: Run | PathLike, out: PathLike, options: ExportOptions) -> Ex
     chosen = FORMATS[options.format]
     result = None
     with staged_folder(folder, overwrite=options.overwrite) as hidden:
+        _report(on_step, f"write {chosen.name}")
         details = chosen.load().write(trained, hidden)
         made = write_manifest(hidden, chosen.name, details)
         num_bytes = sum(path.stat().st_size for path in hidden.rglob("*") if path.is_file())
         if options.check:
+            _report(on_step, "check it against the run, in a new process")
             recipe = find_recipe(trained.pipeline, trained.settings, None)
             result = check_export(trained, recipe, chosen, hidden, options)
     return Export(folder, chosen.name, tuple(made.files), num_bytes, result, details)
+
+
+def _report(on_step: Callable[[str], None] | None, text: str) -> None:
+    if on_step is not None:
+        on_step(text)
 
 
 def _open_run(run: Run | PathLike, options: ExportOptions) -> Run:

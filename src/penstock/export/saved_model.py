@@ -1,0 +1,148 @@
+"""The format `saved_model`: a TensorFlow SavedModel that takes raw values by name and needs no Penstock.
+
+In: a run. Out: one graph of preprocessing, model, and outputs with names; the fitted state of the pipeline is
+in it as constants and lookup tables. `serving_default` predicts; `model_inputs` returns what preprocessing
+makes of the raw values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+import keras
+import tensorflow as tf
+
+from penstock.bridge.graph.program import write_fields
+from penstock.bridge.graph.site import Page
+from penstock.bridge.graph.tensorflow import run_program
+from penstock.errors import OptionError
+from penstock.export.raw_inputs import RawInput, RawReader, loosen_schema, name_model_inputs
+from penstock.export.served_outputs import plan_outputs
+from penstock.foundation.program import DefineFunction
+from penstock.model.signature import find_inputs, name_outputs
+from penstock.schema.declaration import load_plan_declaration
+from penstock.training.run import Run
+from penstock.transform.pipeline import Pipeline
+
+SERVING: Final = "serving_default"
+MODEL_INPUTS: Final = "model_inputs"
+_ADVICE: Final = "Export the run as a bundle, which runs Penstock's own transforms: --format bundle."
+
+
+def write(run: Run, folder: Path) -> Mapping[str, Any]:
+    """Write a SavedModel, and return its inputs and outputs.
+
+    Raises:
+        OptionError: The backend of Keras is not TensorFlow; or a transform cannot be expressed in TensorFlow
+            operations; `field` names its field.
+    """
+    if keras.backend.backend() != "tensorflow":
+        raise OptionError(
+            "backend of Keras",
+            expected="tensorflow, for a SavedModel",
+            got=keras.backend.backend(),
+            advice="Set KERAS_BACKEND=tensorflow: a run can be exported with another backend than it was "
+            "trained with.",
+        )
+    pipeline = run.pipeline.without_targets()
+    tensors, prepare, scope = make_preprocessing(pipeline, _find_forms(run.settings.get("plan")))
+    temperatures = {name: choice.temperature for name, choice in run.choices.items()}
+    targets = plan_outputs(run.tasks, run.logits, temperatures)
+    call = _make_call(run)
+
+    def serve(raw: Mapping[str, Any]) -> dict[str, Any]:
+        named = call(prepare(raw))
+        outputs: dict[str, Any] = {}
+        for target in targets:
+            outputs |= target.serve(named[target.task.name])
+        return outputs
+
+    names = name_model_inputs(pipeline)
+
+    def show_inputs(raw: Mapping[str, Any]) -> dict[str, Any]:
+        return {names[name]: each for name, each in prepare(raw).items()}
+
+    specs = {
+        name: tf.TensorSpec([None, *each.shape], getattr(tf, each.dtype), name=name)
+        for name, each in tensors.items()
+    }
+    module = tf.Module()
+    module.model_variables = [each.value for each in run.model.variables]
+    module.tables = [each for each in scope.values() if isinstance(each, tf.lookup.StaticHashTable)]
+    functions = {
+        name: tf.function(tf.autograph.experimental.do_not_convert(each), input_signature=[specs])
+        for name, each in ((SERVING, serve), (MODEL_INPUTS, show_inputs))
+    }
+    signatures = {name: each.get_concrete_function() for name, each in functions.items()}
+    try:
+        tf.saved_model.save(module, str(folder), signatures=signatures)
+    except AssertionError as error:  # TensorFlow raises it for variables and tables that it does not find
+        _refuse_state(str(error))
+    return {
+        "inputs": {name: each.to_json() for name, each in tensors.items()},
+        "outputs": {name: each for target in targets for name, each in target.to_json().items()},
+    }
+
+
+def make_preprocessing(
+    pipeline: Pipeline, forms: Mapping[str, str] | None = None
+) -> tuple[dict[str, RawInput], Any, Any]:
+    """Return the raw inputs of a pipeline, the function that makes the model's inputs, and its constants.
+
+    Args:
+        pipeline: Pipeline without targets.
+        forms: Representation of the values in raw columns, by field, for the meaning of inputs.
+
+    Raises:
+        OptionError: A transform cannot be expressed in TensorFlow operations; `field` names its field.
+    """
+    for name, output in pipeline.inputs.items():
+        if output.is_ragged:
+            expected, got = "an input of one shape per batch", output.describe()
+            raise OptionError(f"input {name!r}", field=name, expected=expected, got=got, advice=_ADVICE)
+    reader = RawReader(pipeline, forms or {})
+    page = Page(reader=reader)
+    try:
+        made = write_fields(page, loosen_schema(pipeline), pipeline)[0]
+    except OptionError as error:
+        if error.field is None:
+            raise
+        raise OptionError(
+            error.what, field=error.field, expected=error.expected, got=error.got, advice=_ADVICE
+        ) from None
+    body = page.body.finish(made)
+    prepare = DefineFunction("prepare", ("raw",), "Return the inputs of the model.", body)
+    scope = run_program((*page.top.statements, *page.functions.values(), prepare))
+    return reader.inputs, scope["prepare"], scope
+
+
+def _find_forms(plan: Any) -> dict[str, str]:
+    """Return how raw columns represent values, by field, from the plan of a conversion."""
+    if not isinstance(plan, Mapping):
+        return {}
+    declared = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
+    return {each.name or column: each.form for column, each in declared.columns.items() if each.form}
+
+
+def _make_call(run: Run) -> Any:
+    """Return a function from the inputs of the model to its outputs by target."""
+    taken = find_inputs(run.model)
+    # Keras warns of a dict for a model with one input that was not created from a dict.
+    is_plain = taken is not None and not isinstance(getattr(run.model, "input", None), dict | list | tuple)
+
+    def call(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
+        given = next(iter(arrays.values())) if is_plain and len(arrays) == 1 else dict(arrays)
+        return name_outputs(run.model, run.tasks, run.model(given, training=False))
+
+    return call
+
+
+def _refuse_state(reason: str) -> NoReturn:
+    raise OptionError(
+        "model as a SavedModel",
+        expected="layers whose variables belong to the model",
+        got=reason.strip().splitlines()[0],
+        advice="Create variables and tables as attributes of a layer. Or export a bundle.",
+    )

@@ -1,0 +1,97 @@
+"""A SavedModel in a process without Penstock, asked with requests as TensorFlow Serving takes them.
+
+In: stored rows, and the folder of a SavedModel. Out: predictions by target, and the inputs of the model.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from numpy.typing import NDArray
+
+from penstock import export as formats
+from penstock.errors import ExportError
+from penstock.export.manifest import MANIFEST_NAME, read_export_json
+from penstock.export.raw_inputs import RawInput, encode_rows, name_model_inputs, name_tensor
+from penstock.jobs.export.check_rows import CheckRows
+from penstock.jobs.export.fresh_process import ANSWERS, read_answers
+
+if TYPE_CHECKING:
+    from penstock.training.run import Run  # imports Keras
+
+# Run as a program and never imported, as it imports TensorFlow, and must not import Penstock.
+_SCRIPT: Final = Path(formats.__path__[0]) / "serve_rows.py"
+_REQUESTS: Final = "requests.json"
+
+
+class ServedModel:
+    """A SavedModel, and the rows that it is asked.
+
+    Args:
+        run: The run that it was exported from.
+        rows: The rows.
+        export: Folder of the SavedModel.
+        folder: Folder for temporary files.
+    """
+
+    def __init__(self, run: Run, rows: CheckRows, export: Path, folder: Path) -> None:
+        self._run = run
+        self._export = export
+        self._folder = folder
+        form = read_export_json(export / MANIFEST_NAME).child("details").child("inputs").object()
+        inputs = {name: RawInput.from_json(name, each) for name, each in form.items()}
+        requests = [{"inputs": encode_rows(inputs, samples)} for samples in rows.samples()]
+        (folder / _REQUESTS).write_text(json.dumps(requests))
+
+    def predict(self) -> dict[str, list[NDArray[Any]]]:
+        """Return the predictions by target, one array per batch, as the predictor of the run returns them."""
+        answers = self._serve("serving_default")
+        found = {}
+        for name, task in self._run.tasks.items():
+            part = "" if task.kind == "regression" else "_probabilities"
+            arrays = answers[name_tensor(f"{name}{part}", ())]
+            # The run returns the probability of the second of two labels.
+            found[f"output/{name}"] = [each[:, 1] for each in arrays] if task.kind == "binary" else arrays
+        return found
+
+    def find_inputs(self) -> dict[str, list[NDArray[Any]]]:
+        """Return what the preprocessing of the SavedModel makes of the rows."""
+        answers = self._serve("model_inputs")
+        names = name_model_inputs(self._run.pipeline.without_targets())
+        return {f"input/{name}": answers[each] for name, each in names.items()}
+
+    def _serve(self, signature: str) -> dict[str, list[NDArray[Any]]]:
+        out = self._folder / ANSWERS
+        paths = [_SCRIPT, self._export.resolve(), self._folder / _REQUESTS, out]
+        run_process("saved_model", ["-P", *map(os.fspath, paths), signature])
+        return read_answers(out)
+
+
+def run_process(name: str, arguments: list[str]) -> None:
+    """Run Python in a new process, with the Keras backend of this one.
+
+    Args:
+        name: Name of the format, for the error.
+        arguments: Arguments of Python.
+
+    Raises:
+        ExportError: The process fails; the last line of its output is the reason.
+    """
+    environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
+    if "keras" in sys.modules:
+        environment["KERAS_BACKEND"] = sys.modules["keras"].backend.backend()
+    command = [sys.executable, *arguments]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise ExportError(
+            f"{name} in a new process",
+            expected="predictions",
+            got=lines[-1].strip() if lines else "no output",
+            advice="Nothing was written.",
+        )
