@@ -125,6 +125,7 @@ def test_images_are_served_within_a_thousandth(tmp_path):
     assert done.check is not None
     assert done.check.tolerance == 1e-3
     assert done.check.differences["sold"] <= 1e-3
+    assert 0 <= done.check.images["photo"] <= 1  # of 255
     rows = ps.open(run.data)["train"][:]
     (found, damaged) = serve(
         tmp_path / "out",
@@ -141,10 +142,10 @@ def test_preprocessing_that_differs_is_an_error_that_names_its_field(tmp_path, m
     run = make_run(tmp_path)
     make = module.make_preprocessing
 
-    def make_other(pipeline):
+    def make_other(pipeline, forms):
         scale = pipeline.transforms["visits"]
         changed = replace(scale.fitted, shift=(scale.fitted.shift[0] + 0.5,))
-        return make(pipeline.with_transforms({"visits": replace(scale, fitted=changed)}))
+        return make(pipeline.with_transforms({"visits": replace(scale, fitted=changed)}), forms)
 
     monkeypatch.setattr(module, "make_preprocessing", make_other)
     with pytest.raises(ExportError) as caught:

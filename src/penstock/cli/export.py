@@ -48,6 +48,10 @@ def _print(done: Export, out: str, seconds: float) -> None:
         print(f"check: {format_count(check.num_rows, 'row')} {where}, at most {check.tolerance:g} allowed")
         for name, difference in check.differences.items():
             print(f"  {escape(name)}: largest difference {difference:.2g}")
+        for name, difference in check.images.items():
+            print(
+                f"  {escape(name)}: pixels of another decoder and resize differ by at most {difference:.3g}"
+            )
     size = format_size(done.num_bytes)
     print(f"{done.format}, {len(done.files)} files, {size}, in {seconds:.1f} s: {escape(out)}")
 
@@ -65,6 +69,7 @@ def _to_json(done: Export, seconds: float) -> dict[str, Any]:
             "rows": check.num_rows,
             "differences": dict(check.differences),
             "tolerance": check.tolerance,
+            "images": dict(check.images),
             "new_process": check.is_fresh,
         },
         "details": dict(done.details),

@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+import keras
+
 from penstock.errors import OptionError
 from penstock.export.formats import ExportedModel
 from penstock.export.parts import MODEL_NAME, Parts, read_parts, write_parts
@@ -94,6 +96,23 @@ def open_model(
         whole = average_models(models, parts.pipeline, parts.tasks, logits)
     predictor = KerasPredictor(whole, parts.pipeline, parts.tasks, parts.logits, parts.temperatures)
     return ExportedModel(folder, parts.pipeline, parts.tasks, parts.settings, predictor)
+
+
+def copy_model(run: Run) -> Any:
+    """Return a new model like that of a run with a user's own model, with other weights.
+
+    Raises:
+        OptionError: Keras cannot copy the model, as its layers are only known when it is called.
+    """
+    try:
+        return keras.models.clone_model((run.members or (run,))[0].model)
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise OptionError(
+            "check of the export",
+            expected="a function that builds the model, to load the exported weights into",
+            got="a model that Keras cannot copy",
+            advice="Pass it: model=build (--model FILE.py:FUNCTION); or leave out the check: check=False.",
+        ) from error
 
 
 def _load(folder: Path, name: str, stored: JsonValue, parts: Parts, model: Any) -> Any:

@@ -9,6 +9,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 # Run as a program and never imported, as it imports TensorFlow, and must not import Penstock.
 _SCRIPT: Final = Path(formats.__path__[0]) / "serve_rows.py"
 _REQUESTS: Final = "requests.json"
+_SERVING: Final = "serving_default"
+_MODEL_INPUTS: Final = "model_inputs"
 
 
 class ServedModel:
@@ -46,29 +49,38 @@ class ServedModel:
         form = read_export_json(export / MANIFEST_NAME).child("details").child("inputs").object()
         inputs = {name: RawInput.from_json(name, each) for name, each in form.items()}
         requests = [{"inputs": encode_rows(inputs, samples)} for samples in rows.samples()]
+        self._num_requests = len(requests)
+        self._names = name_model_inputs(run.pipeline.without_targets())
         (folder / _REQUESTS).write_text(json.dumps(requests))
 
-    def predict(self) -> dict[str, list[NDArray[Any]]]:
-        """Return the predictions by target, one array per batch, as the predictor of the run returns them."""
-        answers = self._serve("serving_default")
-        found = {}
+    def predict(self, *, with_inputs: bool) -> dict[str, list[NDArray[Any]]]:
+        """Return the predictions by target, one array per batch, as the predictor of the run returns them.
+
+        Args:
+            with_inputs: Whether to return also what preprocessing makes of the first batch, by input.
+        """
+        answers = self._serve({_SERVING: self._num_requests, _MODEL_INPUTS: int(with_inputs)})
+        found = self._take_inputs(answers) if with_inputs else {}
         for name, task in self._run.tasks.items():
             part = "" if task.kind == "regression" else "_probabilities"
-            arrays = answers[name_tensor(f"{name}{part}", ())]
+            arrays = answers[f"{_SERVING}/{name_tensor(f'{name}{part}', ())}"]
             # The run returns the probability of the second of two labels.
             found[f"output/{name}"] = [each[:, 1] for each in arrays] if task.kind == "binary" else arrays
         return found
 
     def find_inputs(self) -> dict[str, list[NDArray[Any]]]:
         """Return what the preprocessing of the SavedModel makes of the rows."""
-        answers = self._serve("model_inputs")
-        names = name_model_inputs(self._run.pipeline.without_targets())
-        return {f"input/{name}": answers[each] for name, each in names.items()}
+        return self._take_inputs(self._serve({_MODEL_INPUTS: self._num_requests}))
 
-    def _serve(self, signature: str) -> dict[str, list[NDArray[Any]]]:
+    def _take_inputs(self, answers: dict[str, list[NDArray[Any]]]) -> dict[str, list[NDArray[Any]]]:
+        return {f"input/{name}": answers[f"{_MODEL_INPUTS}/{each}"] for name, each in self._names.items()}
+
+    def _serve(self, signatures: Mapping[str, int]) -> dict[str, list[NDArray[Any]]]:
+        """Ask signatures, each so many of the requests."""
         out = self._folder / ANSWERS
         paths = [_SCRIPT, self._export.resolve(), self._folder / _REQUESTS, out]
-        run_process("saved_model", ["-P", *map(os.fspath, paths), signature])
+        asked = [f"{name}={number}" for name, number in signatures.items() if number]
+        run_process("saved_model", ["-P", *map(os.fspath, paths), *asked])
         return read_answers(out)
 
 

@@ -8,6 +8,7 @@ import pytest
 import penstock as ps
 from exported_runs import SMALL, make_run, write_run
 from penstock.errors import ExportError, OptionError, PathError
+from penstock.transform.output import Output
 from raising import raises_with
 
 keras = pytest.importorskip("keras")
@@ -196,4 +197,63 @@ def test_bundle_of_a_users_own_model_needs_its_builder(tmp_path):
     assert "model=build" in caught.value.advice
     found = ps.Predictor(tmp_path / "out", model=build_own).predict({"a": [1.0, 2.0]})
     run = ps.open_run(tmp_path / "run", model=build_own)
+    again = ps.export_model(run, tmp_path / "again")  # the open model is copied for the check
+    assert again.check is not None
+    assert again.check.differences == {"sold": 0.0}
     assert found.table.equals(ps.predict(run, {"a": [1.0, 2.0]}).table)
+
+
+class Called(keras.Model):
+    """A model whose layers are only known when it is called."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = keras.layers.Dense(1, activation="sigmoid")
+
+    def call(self, inputs):
+        return self.layer(keras.ops.reshape(inputs["a"], (-1, 1)))
+
+
+def make_called():
+    return Called()
+
+
+def test_check_of_a_model_that_cannot_be_copied_needs_its_builder(tmp_path):
+    rows = {"a": np.arange(20.0), "sold": ["no", "yes"] * 10}
+    pipeline = ps.Pipeline.fit(ps.convert(rows, tmp_path / "set", target="sold"))
+    model = Called()
+    model({"a": np.zeros(2, np.float32)})
+    write_run(tmp_path / "run", model, pipeline, {"data": str(tmp_path / "set"), "model": "own"})
+    run = ps.open_run(tmp_path / "run", model=make_called)
+    with pytest.raises(OptionError) as caught:
+        ps.export_model(run, tmp_path / "out")
+    assert "model=build" in caught.value.advice
+    assert not (tmp_path / "out").exists()
+    done = ps.export_model(run, tmp_path / "out", model=make_called)
+    assert done.check is not None
+    assert done.check.differences == {"sold": 0.0}
+
+
+def double(columns):
+    return {"twice": columns["a"].values * 2}
+
+
+def test_bundle_of_a_pipeline_with_maps_needs_their_functions(tmp_path):
+    rows = {"a": np.arange(20.0, dtype=np.float32), "sold": ["no", "yes"] * 10}
+    data = ps.convert(rows, tmp_path / "set", target="sold")
+    pipeline = ps.Pipeline.fit(data).map(double, ["a"], [Output("twice", "float32", ())])
+    model = ps.build_model(pipeline.schema, pipeline, SMALL)
+    write_run(tmp_path / "run", model, pipeline, {"data": str(tmp_path / "set"), "model": SMALL.to_json()})
+    functions = {"double": double}
+    done = ps.export_model(tmp_path / "run", tmp_path / "out", functions=functions)
+    assert done.check is not None
+    assert not done.check.is_fresh
+    with pytest.raises(OptionError) as caught:
+        ps.Predictor(tmp_path / "out")
+    assert "double" in str(caught.value)
+    found = ps.Predictor(tmp_path / "out", functions=functions).predict({"a": [1.0, 2.0]}).table
+    run = ps.open_run(tmp_path / "run", functions=functions)
+    assert found.equals(ps.predict(run, {"a": [1.0, 2.0]}).table)
+    with pytest.raises(OptionError) as caught:
+        ps.export_model(run, tmp_path / "served", format="saved_model")
+    assert caught.value.field == "a"
