@@ -6,13 +6,14 @@ In: a run. Out: `weights.safetensors` (one file per member of an ensemble), the 
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import keras
 
-from penstock.errors import OptionError
+from penstock.errors import ExportError, OptionError
 from penstock.export.formats import ExportedModel
 from penstock.export.parts import MODEL_NAME, Parts, read_parts, write_parts
 from penstock.foundation.json_form import JsonValue
@@ -86,6 +87,7 @@ def open_model(
             got="one model",
             advice="Pass the function that builds it: model=build.",
         )
+    _check_code(folder, parts, stored[0].child("options").value)
     models = [
         _load(folder, name, each, parts, model)
         for name, each in zip(_name_weights(len(stored)), stored, strict=True)
@@ -96,6 +98,34 @@ def open_model(
         whole = average_models(models, parts.pipeline, parts.tasks, logits)
     predictor = KerasPredictor(whole, parts.pipeline, parts.tasks, parts.logits, parts.temperatures)
     return ExportedModel(folder, parts.pipeline, parts.tasks, parts.settings, predictor)
+
+
+def _check_code(folder: Path, parts: Parts, options: object) -> None:
+    """Refuse a bundle whose model this version of Penstock would build otherwise, as `model.py` shows.
+
+    The weights might fit all the same, and predictions would be wrong.
+    """
+    if not isinstance(options, Mapping) or not (folder / CODE_NAME).is_file():
+        return
+    code = write_model(parts.pipeline.schema, parts.pipeline, load_options(options))
+    if _read_structure(code) != _read_structure((folder / CODE_NAME).read_text(encoding="utf-8")):
+        raise ExportError(
+            "model of the bundle",
+            path=folder / CODE_NAME,
+            expected="the model that this version of Penstock builds",
+            got="another one",
+            advice="Use the version of Penstock in export.json, or export the run again.",
+        )
+
+
+def _read_structure(code: str) -> str | None:
+    """Return the statements of the function in a module, without comments; the code is not executed."""
+    try:
+        parsed = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    functions = [each for each in parsed.body if isinstance(each, ast.FunctionDef)]
+    return "\n".join(ast.dump(line) for each in functions for line in each.body[1:])
 
 
 def copy_model(run: Run) -> Any:

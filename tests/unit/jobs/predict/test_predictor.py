@@ -118,6 +118,13 @@ def test_changed_file_is_an_error_that_names_it(run, tmp_path):
     assert caught.value.path == str(path)
 
 
+def test_bundle_of_a_model_that_is_built_otherwise_now_is_refused(export, monkeypatch):
+    monkeypatch.setattr("penstock.model.encoder.ngrams._PAIR_WEIGHT", 1.25)
+    with pytest.raises(ExportError) as caught:
+        ps.Predictor(export)
+    assert caught.value.path == str(export / "model.py")
+
+
 def test_run_is_taken_as_well(run):
     predictor = ps.Predictor(run.folder)
     assert repr(predictor).startswith("Predictor(")
