@@ -67,6 +67,8 @@ HEAVY = {
         "export.served_outputs",
         "export.serve_rows",
     ),
+    "onnx": ("export.onnx_graph", "export.onnx_model"),
+    "onnxruntime": ("export.onnx",),
     "ray": (),  # one file of jobs/, once it is there
     "pandas": ("source",),
     "polars": ("source",),

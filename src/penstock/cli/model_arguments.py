@@ -274,9 +274,10 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("out", metavar="OUT", help="folder to write")
     parser.add_argument(
         "--format",
-        choices=("bundle", "saved_model"),
+        choices=("bundle", "onnx", "saved_model"),
         default="bundle",
-        help="bundle: for ps.Predictor; saved_model: for TensorFlow without Penstock (default: bundle)",
+        help="bundle: for ps.Predictor; onnx: for ps.Predictor without Keras; saved_model: for TensorFlow "
+        "without Penstock (default: bundle)",
     )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing export")
     parser.add_argument(

@@ -21,7 +21,7 @@ from penstock.transform.pipeline import Pipeline
 if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
 
-FormatName: TypeAlias = Literal["bundle", "saved_model"]
+FormatName: TypeAlias = Literal["bundle", "onnx", "saved_model"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     each.name: each
     for each in (
         Format("bundle", "penstock.export.bundle", "train", uses_keras=True),
+        Format("onnx", "penstock.export.onnx", "onnx"),
         Format(
             "saved_model", "penstock.export.saved_model", "train,tensorflow", uses_keras=True, takes_raw=True
         ),

@@ -54,6 +54,7 @@ def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportCho
 
     - "bundle": a folder for `penstock.Predictor`, with weights, pipeline and schema, and with the code of the
       model for reading. It contains nothing that is executed or unpickled.
+    - "onnx": an ONNX model behind the pipeline, for `penstock.Predictor` on ONNX Runtime, without Keras.
     - "saved_model": a TensorFlow SavedModel that takes raw values by name and needs no Penstock.
 
     Args:

@@ -20,8 +20,8 @@ class ExportOptions:
     """Options of an export.
 
     Attributes:
-        format: Format of the export: "bundle", for `penstock.Predictor`, or "saved_model", for TensorFlow
-            without Penstock.
+        format: Format of the export: "bundle", for `penstock.Predictor`; "onnx", for `penstock.Predictor`
+            without Keras; or "saved_model", for TensorFlow without Penstock.
         check: Whether to compare the export with the run, on 256 rows and in a new process. If they differ,
             nothing is written.
         check_data: Data for the check, as for `penstock.predict`; by default the data of the run.
