@@ -7,21 +7,20 @@ Arrow tables and loaders. The work itself is done in the stages.
 from __future__ import annotations
 
 import logging
-import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from penstock.batch.build import LoadedSplit, Mixture, make_loader
 from penstock.batch.loader import Loader
 from penstock.batch.options import LoadChoices, Shuffling, make_options
 from penstock.batch.stored import StoredValues
-from penstock.columns import Columns, Payload
+from penstock.columns import Payload
 from penstock.decode.losses import Losses
-from penstock.decode.plan import DecodePlan
-from penstock.decode.reader import ColumnBlock, each_block, read_columns, read_payloads
-from penstock.decode.sample import Sample, iterate_samples
-from penstock.errors import OptionError, PayloadError, PenstockError, importing
+from penstock.decode.split_reader import SplitReader
+from penstock.errors import OptionError, importing
+from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import show, unknown_name
 from penstock.read.opening import OpenedFiles
@@ -30,20 +29,17 @@ from penstock.read.origin import Origin
 from penstock.read.rows import Rows, fingerprint_rows
 from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution
-from penstock.schema.schema import Schema
+from penstock.schema.schema import Schema, draw_fields
 from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
-    from penstock.decode.arrow import RecordBatch, Table  # pyarrow, which only the Arrow methods need
+    from penstock.decode.arrow import Table  # pyarrow, which only the Arrow methods need
 
 _log = logging.getLogger("penstock")
 
-_BLOCK_ROWS = 1 << 14
-_BLOCK_BYTES = 16 << 20
-_ARROW_ROWS = 1 << 16
-_ARROW_BYTES = 32 << 20
+_MAX_NOTES = 10  # in a notebook
 
 
 def open(
@@ -226,12 +222,29 @@ class Dataset:
     def _list_fingerprints(self) -> dict[str, str]:
         return dict(item for split in self._splits.values() for item in split._list_fingerprints().items())
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._splits)
+
+    def _repr_html_(self) -> str:
+        return display_safely("Dataset", self._draw)
+
+    def _draw(self) -> Html:
+        rows = ((name, f"{len(split):,}", len(split.paths)) for name, split in self._splits.items())
+        # Other notes are on fields that the table of fields shows.
+        left_out = ((name, note) for name, note in self.notes.items() if name not in self.schema)
+        return make_block(
+            f"Dataset: {len(self.schema):,} fields",
+            make_table(("split", "records", "files"), rows, right=(1, 2), num_rows=len(self._splits)),
+            draw_fields(self.schema),
+            *(make_line(f"{name}: {note}", is_faint=True) for name, note in islice(left_out, _MAX_NOTES)),
+        )
+
     def __repr__(self) -> str:
         counts = ", ".join(f"{name}: {len(split)}" for name, split in self._splits.items())
         return f"Dataset({self.payload}, {len(self.schema)} fields, records {{{counts}}})"
 
 
-class Split:
+class Split(SplitReader):
     """The records of one split: a sequence of samples with random access.
 
     `split[i]` and `for sample in split` give samples: dicts of values by field name. `columns`, `blocks` and
@@ -257,104 +270,10 @@ class Split:
         origin: Origin,
         manifest: Manifest | None,
     ) -> None:
-        self.name = name
-        self.schema = schema
-        self._rows = rows
-        self._payload = payload
+        losses = Losses(origin.on_error, origin.options.max_skipped)
+        super().__init__(name, rows, schema, payload, losses, strict=origin.options.strict)
         self._origin = origin
-        self._losses = Losses(origin.on_error, origin.options.max_skipped)
-        self._strict = origin.options.strict
-        self._plans: dict[tuple[str, ...] | None, tuple[Schema, DecodePlan]] = {}
         self.manifest = manifest
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    @overload
-    def __getitem__(self, index: int) -> Sample: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[Sample]: ...
-    def __getitem__(self, index: int | slice) -> Sample | list[Sample]:
-        if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            if step == 1:
-                return list(self._samples(start, max(start, stop), self._losses))
-            return [
-                sample
-                for row in range(start, stop, step)
-                for sample in self._samples(row, row + 1, self._losses)
-            ]
-        row = operator.index(index)
-        if not -len(self) <= row < len(self):
-            raise IndexError(f"split {self.name!r} has {len(self)} records: record {row} is out of range")
-        row %= len(self)
-        # A record requested by its number is never skipped: its error is raised.
-        return next(self._samples(row, row + 1, Losses("raise", 0)))
-
-    def __iter__(self) -> Iterator[Sample]:
-        rows = self._rows.in_order()
-        return each_block(rows, self._losses, lambda a, b, losses: self._samples(a, b, losses, rows))
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Paths of the files, in the order of their records."""
-        return tuple(shard.path for shard in self._rows.shards)
-
-    def records(self) -> Iterator[bytes]:
-        """Yield the payload of each record as bytes, whether or not it is an Example."""
-        rows = self._rows.in_order()
-        return each_block(rows, self._losses, lambda a, b, losses: read_payloads(rows, losses, a, b))
-
-    def columns(
-        self, start: int = 0, stop: int | None = None, fields: Iterable[str] | None = None
-    ) -> Columns:
-        """Return the values of records `start` to `stop` as columns.
-
-        Args:
-            start: First record; a negative number counts from the end, as in a slice.
-            stop: Exclusive end. Defaults to the end of the split.
-            fields: Names of the fields to read. Defaults to all fields. Values of other fields are not
-                checked, so a record with an error in one of those is good here.
-
-        Returns:
-            One column per field, with one row per record. Skipped records have no row.
-        """
-        start, stop, _ = slice(start, stop).indices(len(self))
-        _, plan = self._plan(fields)
-        columns, _ = read_columns(self._rows, plan, self._losses, start, max(start, stop))
-        return columns
-
-    def blocks(self) -> Iterator[ColumnBlock]:
-        """Yield all records in order as blocks of columns, each of at most 16,384 rows and about 16 MiB."""
-        _, plan = self._plan(None)
-        rows = self._rows.in_order()
-        for start, stop in rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES):
-            columns, num_rows = read_columns(rows, plan, self._losses, start, stop)
-            yield ColumnBlock(columns, num_rows, rows.frame_bytes(start, stop))
-
-    def iter_arrow(self, fields: Iterable[str] | None = None) -> Iterator[RecordBatch]:
-        """Yield the records in order as Arrow record batches of at most about 32 MiB each.
-
-        Args:
-            fields: Names of the fields to read. Defaults to all fields.
-
-        Raises:
-            FieldError: A text is not UTF-8, the only encoding that Arrow supports.
-        """
-        from penstock.decode.arrow import arrow_schema, make_batch  # noqa: PLC0415
-
-        schema, plan = self._plan(fields)
-        target = arrow_schema(schema)
-        rows = self._rows.in_order()
-        for start, stop in rows.blocks(_ARROW_ROWS, _ARROW_BYTES):
-            columns, _ = read_columns(rows, plan, self._losses, start, stop)
-            yield make_batch(columns, schema, target)
-
-    def to_arrow(self, fields: Iterable[str] | None = None) -> Table:
-        """Return all records as an Arrow table; see `iter_arrow`."""
-        from penstock.decode.arrow import arrow_schema, make_table  # noqa: PLC0415
-
-        return make_table(arrow_schema(self._plan(fields)[0]), self.iter_arrow(fields))
 
     def loader(
         self,
@@ -457,16 +376,6 @@ class Split:
         shards = self.manifest.shards() if self.manifest is not None else ()
         return fingerprint_rows(self._rows, {shard.name: shard.sha256 for shard in shards})
 
-    @property
-    def num_skipped(self) -> int:
-        """Number of bad records skipped so far."""
-        return len(self._losses)
-
-    @property
-    def rejected(self) -> list[PenstockError]:
-        """Errors of the bad records so far, with `on_error="collect"`; otherwise empty."""
-        return self._losses.errors() if self._losses.on_error == "collect" else []
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _reopen, (self._origin.to_json(), self._list_fingerprints(), self.name)
 
@@ -475,24 +384,3 @@ class Split:
 
     def __repr__(self) -> str:
         return f"Split({self.name!r}, {len(self)} records)"
-
-    def _samples(self, start: int, stop: int, losses: Losses, rows: Rows | None = None) -> Iterator[Sample]:
-        schema, plan = self._plan(None)
-        columns, num_rows = read_columns(rows or self._rows, plan, losses, start, stop)
-        return iterate_samples(columns, schema, num_rows)
-
-    def _check_payload(self) -> None:
-        if self._payload == "other":
-            raise PayloadError(
-                f"the records of split {self.name!r} are not Examples",
-                path=self._rows.shards[0].path,
-                advice="Read their payloads with records().",
-            )
-
-    def _plan(self, fields: Iterable[str] | None) -> tuple[Schema, DecodePlan]:
-        self._check_payload()
-        key = None if fields is None else (fields,) if isinstance(fields, str) else tuple(fields)
-        if key not in self._plans:
-            schema = self.schema if key is None else self.schema.select(key)
-            self._plans[key] = (schema, DecodePlan(schema, strict=self._strict))
-        return self._plans[key]

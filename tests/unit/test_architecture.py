@@ -70,13 +70,14 @@ HEAVY = {
     "onnx": ("export.onnx_graph", "export.onnx_model"),
     "onnxruntime": ("export.onnx",),
     "ray": (),  # one file of jobs/, once it is there
-    "pandas": ("source",),
+    "pandas": ("source", "decode.arrow"),  # the last: to_pandas() alone
     "polars": ("source",),
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
     "PIL": ("encode", "decode", "report.pictures", "view.picture"),
     "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts",),
     "markupsafe": ("report.charts",),  # comes with jinja2
+    "IPython": ("foundation.notebook",),  # loaded in a notebook alone, where it is loaded already
     "yaml": (
         "foundation.safe_yaml",
         "plan.plan_file",
@@ -176,7 +177,7 @@ def test_every_file_belongs_to_a_part_that_is_known():
 
 
 def test_imports_are_found_by_this_test_where_they_are_known_to_be():
-    assert "decode.reader" in imports("dataset")
+    assert "decode.reader" in imports("decode.split_reader")
     assert "_native" in imports("read.index")
     assert "storage.open_file" in reach("dataset")
 

@@ -75,6 +75,45 @@ def make_table(target: pa.Schema, batches: Iterable[pa.RecordBatch]) -> pa.Table
     return pa.Table.from_batches(batches, target)
 
 
+def make_frame(table: pa.Table) -> Any:
+    """Return a table as a pandas DataFrame.
+
+    Integers and booleans with nulls have pandas' own types for them, as NumPy's have no missing value. A
+    tensor is an array of its shape in a column of objects; None where it is missing.
+
+    Raises:
+        ImportError: pandas is not installed.
+    """
+    import pandas as pd  # noqa: PLC0415 - only this function needs it
+
+    def convert(column: Any) -> Any:
+        kind = column.type
+        if isinstance(kind, pa.FixedShapeTensorType):
+            return pd.Series(_list_tensors(column), dtype=object)
+        if column.null_count and (pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
+            name = {"bool": "boolean"}.get(str(kind), str(kind).replace("u", "U").replace("i", "I"))
+            return column.to_pandas(types_mapper={kind: pd.api.types.pandas_dtype(name)}.get)
+        return column.to_pandas()
+
+    columns = {name: convert(table.column(name)) for name in table.column_names}
+    return pd.DataFrame(columns, index=pd.RangeIndex(table.num_rows), columns=list(columns))
+
+
+def _list_tensors(column: Any) -> list[NDArray[Any] | None]:
+    found: list[NDArray[Any] | None] = []
+    for chunk in column.chunks:
+        nulls = chunk.is_null().to_pylist()
+        shape = (-1, *chunk.type.shape)
+        arrays = chunk.storage.fill_null([0] * chunk.type.storage_type.list_size) if any(nulls) else None
+        values = (chunk.storage.flatten() if arrays is None else arrays.flatten()).to_numpy(
+            zero_copy_only=False
+        )
+        found += [
+            None if is_null else each for each, is_null in zip(values.reshape(shape), nulls, strict=True)
+        ]
+    return found
+
+
 def _can_be_null(field: Field) -> bool:
     return field.optional and field.default is None
 

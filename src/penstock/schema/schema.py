@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from penstock.errors import PayloadError, SchemaError
-from penstock.foundation.wording import refuse, show, unknown_name
+from penstock.foundation.html import Html, display_safely, make_block, make_table
+from penstock.foundation.wording import count, list_texts, refuse, show, unknown_name
 from penstock.schema.comparison import Comparison, compare_schemas
 from penstock.schema.default import check_string
 from penstock.schema.field import Field, Role
@@ -34,6 +35,7 @@ def survey_payloads(payloads: Iterable[bytes]) -> Survey:
 
 
 _MAX_NAME_CHARS = 60
+_MAX_REPR_FIELDS = 20  # a longer schema is shown by print, and in a notebook
 
 
 class Schema(Mapping[str, Field]):
@@ -241,7 +243,17 @@ class Schema(Mapping[str, Field]):
     def __hash__(self) -> int:
         return hash(frozenset(self._fields.items()))
 
+    def _ipython_key_completions_(self) -> list[str]:
+        return list(self._fields)
+
+    def _repr_html_(self) -> str:
+        title = f"Schema: {count(len(self), 'field')}"
+        return display_safely(title, lambda: make_block(title, draw_fields(self)))
+
     def __repr__(self) -> str:
+        if len(self._fields) > _MAX_REPR_FIELDS:
+            targets = f", targets {list_texts(self.targets)}" if self.targets else ""
+            return f"Schema({len(self._fields)} fields{targets})"
         return f"Schema({self._fields!r})"
 
     def __str__(self) -> str:
@@ -255,6 +267,15 @@ class Schema(Mapping[str, Field]):
             for row in rows
         )
         return "\n".join(lines)
+
+
+def draw_fields(schema: Schema) -> Html:
+    """Return a table of the fields for a notebook."""
+    rows = (
+        (name, field.type_name, field.role, field.describe() + (", optional" if field.optional else ""))
+        for name, field in schema.items()
+    )
+    return make_table(("field", "type", "role", "values"), rows, num_rows=len(schema))
 
 
 def _as_tuple(names: str | Iterable[str]) -> tuple[str, ...]:

@@ -9,8 +9,10 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
+from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
 from penstock.foundation.wording import count
 from penstock.model.task import Task
 from penstock.score.intervals import Interval
@@ -38,6 +40,7 @@ MEANINGS: Final = {
 """What each score means, in a few words."""
 
 _MOST_SHOWN: Final = 10
+_MOST_TARGETS: Final = 5  # in a short text and in a notebook
 _WIDEST: Final = 110
 _TOGETHER: Final = " + "  # between the parts of a trial
 
@@ -77,7 +80,15 @@ class SliceScores:
         return {"value": self.value, **edges, "records": self.records, "targets": self.targets}
 
 
-@dataclass(frozen=True, kw_only=True)
+class _Details(NamedTuple):
+    """A table below the scores: title, rows with the header first, number of the right-aligned column."""
+
+    title: str
+    cells: list[tuple[str, ...]]
+    right: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Evaluation:
     """Scores of a model on a split, with slices, feature importance and the worst mistakes.
 
@@ -201,6 +212,44 @@ class Evaluation:
             "notes": list(self.notes),
         }
 
+    def __repr__(self) -> str:
+        scores = [
+            f"{target}: {name} {format_score(self.targets[target].get(name))}"
+            for target, name in islice(self.main_scores.items(), _MOST_TARGETS)
+            if target in self.targets
+        ]
+        more = [f"… {len(self.targets) - len(scores)} more"] if len(self.targets) > len(scores) else []
+        return f"Evaluation({', '.join([self.name, count(self.records, 'record'), *scores, *more])})"
+
+    def _repr_html_(self) -> str:
+        return display_safely(repr(self), self._draw)
+
+    def _draw(self) -> Html:
+        """Return what `print` shows, as tables; of many targets, the first ones."""
+        parts: list[Html] = []
+        for target, found in islice(self.targets.items(), _MOST_TARGETS):
+            rows = [
+                (name, format_score(value), format_interval(self.intervals.get(target, {}).get(name)))
+                for name, value in found.items()
+            ]
+            parts.append(make_line(f"{target} ({self.tasks[target].describe()})"))
+            parts.append(make_table(("score", "value", "95 % interval"), rows, right=(1,)))
+            parts += [make_line(line) for line in self.describe_threshold(target)]
+            if self.members:
+                header, *members = self.list_members(target)
+                parts.append(make_table(header, members, right=range(1, len(header))))
+            for title, cells, align in self._list_details(target):
+                parts += [make_line(title), make_table(cells[0], cells[1:], right=(align,))]
+        if len(self.targets) > _MOST_TARGETS:
+            parts.append(make_line(f"… {len(self.targets) - _MOST_TARGETS} more targets", is_faint=True))
+        parts += [make_line(f"note: {note}", is_faint=True) for note in self.notes[:_MOST_SHOWN]]
+        return make_block(f"{self.name}, {count(self.records, 'record')}", *parts)
+
+    def _list_details(self, target: str) -> list[_Details]:
+        """Return the tables of importance, parts and mistakes, those that are known."""
+        found = (self._list_importance(target), self._list_parts(target), self._list_mistakes(target))
+        return [each for each in found if each is not None]
+
     def __str__(self) -> str:
         lines = [f"{self.name}, {count(self.records, 'record')}"]
         for target, found in self.targets.items():
@@ -214,9 +263,8 @@ class Evaluation:
             if self.members:
                 lines += ["", *_align(self.list_members(target), right=1)]
         for target in self.targets:
-            lines += self._show_importance(target)
-            lines += self._show_parts(target)
-            lines += self._show_mistakes(target)
+            for title, cells, right in self._list_details(target):
+                lines += ["", title, *_align(cells, right=right)]
         lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
         return "\n".join(_shorten(line.rstrip()) for line in lines)
 
@@ -241,16 +289,16 @@ class Evaluation:
             f"accuracy {format_score(found['accuracy'])}, f1 {format_score(found['f1'])}"
         ]
 
-    def _show_importance(self, target: str) -> list[str]:
+    def _list_importance(self, target: str) -> _Details | None:
         drops = self.importance_by_target.get(target, {})
         known = sorted(((drop, name) for name, drop in drops.items() if drop is not None), reverse=True)
         if not known:
-            return []
+            return None
         of_target = f" for {target}" if len(self.targets) > 1 else ""
         rows = [(name, f"{drop:+.4f}") for drop, name in known[:_MOST_SHOWN]]
-        more = [f"  … and {len(known) - len(rows)} less important inputs"] if len(known) > len(rows) else []
+        more = f", the {len(rows)} most important of {len(known)}" if len(known) > len(rows) else ""
         header = ("input", f"drop of {self.main_scores[target]} without it")
-        return ["", f"Feature importance{of_target}", *_align([header, *rows], right=1), *more]
+        return _Details(f"Feature importance{of_target}{more}", [header, *rows], 1)
 
     def list_parts(self, target: str) -> list[tuple[str, str, str]]:
         """Return a row for each part and for the whole: name, drop without it, score on validation alone."""
@@ -267,19 +315,19 @@ class Evaluation:
         together = [(name, "", format_score(value)) for name, value in trials.items() if name not in alone]
         return [*rows, *together]
 
-    def _show_parts(self, target: str) -> list[str]:
+    def _list_parts(self, target: str) -> _Details | None:
         rows = self.list_parts(target)
         if not rows:
-            return []
+            return None
         of_target = f" for {target}" if len(self.targets) > 1 else ""
         score = self.main_scores[target]
         header = ("part", f"drop of {score} without it", f"{score} on validation in trials")
-        return ["", f"Parts of the inputs{of_target}", *_align([header, *rows], right=1)]
+        return _Details(f"Parts of the inputs{of_target}", [header, *rows], 1)
 
-    def _show_mistakes(self, target: str) -> list[str]:
+    def _list_mistakes(self, target: str) -> _Details | None:
         worst = self.mistakes.get(target, [])
         if not worst:
-            return []
+            return None
         of_target = f" for {target}" if len(self.targets) > 1 else ""
         rows = [
             (
@@ -291,7 +339,7 @@ class Evaluation:
             for each in worst
         ]
         header = ("record", "truth", "prediction", "inputs")
-        return ["", f"Worst mistakes{of_target}", *_align([header, *rows], right=0)]
+        return _Details(f"Worst mistakes{of_target}", [header, *rows], 0)
 
 
 def format_number(value: float, form: str = "value") -> str:

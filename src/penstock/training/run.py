@@ -10,11 +10,14 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, PenstockError, StateError
+from penstock.foundation.html import Html, display_safely, draw_curves, make_block, make_table
 from penstock.foundation.json_text import write_json
+from penstock.foundation.wording import count
 from penstock.model.build import build_model
 from penstock.model.compatibility import check_model
 from penstock.model.keras_predictor import KerasPredictor
@@ -29,6 +32,7 @@ from penstock.training.checkpoint import read_result
 from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
+    NOT_METRICS,
     PIPELINE_NAME,
     check_facts,
     find_data,
@@ -48,6 +52,9 @@ _log = logging.getLogger("penstock")
 WEIGHTS_NAME: Final = "weights.safetensors"
 FIELDS_NAME: Final = "fields.json"
 _FINGERPRINT: Final = "pipeline"
+_MOST_TARGETS: Final = 8
+_MOST_MEMBERS: Final = 6
+_MOST_CHARTS: Final = 6
 
 
 @dataclass(frozen=True)
@@ -107,10 +114,41 @@ class Run:
         folder = self.folder.resolve()
         return _reopen, (str(folder), read_result(folder)[1])
 
+    def _repr_html_(self) -> str:
+        return display_safely(repr(self), self._draw)
+
+    def _draw(self) -> Html:
+        """Return the curves of losses and metrics; of an ensemble, those of its members."""
+        targets = [(task.name, task.describe()) for task in islice(self.tasks.values(), _MOST_TARGETS)]
+        size = count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
+        parts = [make_table(("target", "task"), targets, num_rows=len(self.tasks))]
+        if self.members:
+            members = self.members[:_MOST_MEMBERS]
+            for name in ("loss", "val_loss"):
+                curves = {
+                    each.folder.name: [row.get(name) for row in each.history]
+                    for each in members
+                    if each.history and name in each.history[-1]
+                }
+                parts += [draw_curves(f"{name} by epoch", curves)] if curves else []
+        for name, curves in islice(_list_curves(self.history).items(), _MOST_CHARTS):
+            parts.append(draw_curves(f"{name} by epoch", curves))
+        return make_block(f"Run {self.folder}: {size}", *parts)
+
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
         size = f"{len(self.members)} members" if self.members else f"{len(self.history)} epochs"
         return f"Run({str(self.folder)!r}, {size}, {targets})"
+
+
+def _list_curves(history: Sequence[Mapping[str, float]]) -> dict[str, dict[str, list[float | None]]]:
+    """Return the values of each metric by epoch, on training and validation records; the loss is first."""
+    names = [name for name in (history[-1] if history else ()) if name not in NOT_METRICS]
+    found: dict[str, dict[str, list[float | None]]] = {}
+    for name in sorted(names, key=lambda name: name.removeprefix("val_") != "loss"):
+        curves = found.setdefault(name.removeprefix("val_"), {})
+        curves[name] = [row.get(name) for row in history]
+    return found
 
 
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:

@@ -10,11 +10,12 @@ import hashlib
 import json
 import os
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from penstock import _native
 from penstock.columns import CodedColumns
 from penstock.errors import NotPicklableError, OptionError
+from penstock.foundation.html import display_safely, make_block, make_table
 from penstock.foundation.wording import list_choices, show, unknown_name
 from penstock.schema.schema import Schema
 from penstock.transform.agreement import check_field
@@ -30,8 +31,11 @@ from penstock.transform.pipeline_json import dump_pipeline, load_pipeline, read_
 _MAX_CELL_CHARS = 60
 
 
-def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
-    """Return a table of the outputs and the fields that they come from."""
+_HEADER: Final = ("output", "role", "array", "from", "by")
+
+
+def list_outputs(assembly: Assembly, notes: Mapping[str, str]) -> list[tuple[str, str, str, str, str]]:
+    """Return a row of cells for each output, with the fields that it comes from, and for each note."""
     origin: dict[str, tuple[str, str]] = {}
     for name, transform in assembly.fed.items():
         origin |= {output.name: (name, repr(transform)) for output in transform.outputs(name)}
@@ -39,7 +43,7 @@ def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
         origin |= {output.name: (", ".join(mapped.fields), f"map {mapped.name}") for output in mapped.outputs}
     for group in assembly.groups:
         origin[group.name] = (", ".join(group.members), "group")
-    rows = [("output", "role", "array", "from", "by")]
+    rows = []
     for role, outputs in zip(("input", "target", "weight"), assembly.outputs, strict=True):
         rows += [_row(role, output, origin) for output in outputs.values()]
     rows += [
@@ -47,7 +51,12 @@ def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
         for name, why in notes.items()
         if name in assembly.fed or name not in assembly.fields
     ]
-    shown = [tuple(_fit(cell) for cell in row) for row in rows]
+    return rows
+
+
+def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
+    """Return a table of the outputs and the fields that they come from."""
+    shown = [tuple(_fit(cell) for cell in row) for row in [_HEADER, *list_outputs(assembly, notes)]]
     widths = [max(len(row[column]) for row in shown) for column in range(5)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown)
     return "\n".join(line.rstrip() for line in lines)
@@ -416,6 +425,12 @@ class Pipeline:
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline:
         return self.copy()  # its parts are immutable, and functions are shared
+
+    def _repr_html_(self) -> str:
+        return display_safely(
+            repr(self),
+            lambda: make_block(repr(self), make_table(_HEADER, list_outputs(self._assembly, self.notes))),
+        )
 
     def __repr__(self) -> str:
         counts = [len(part) for part in self._assembly.outputs]

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from penstock import dataset as module
+from penstock.decode import split_reader as module
 from penstock.decode.arrow import SCHEMA_KEY
 from penstock.errors import FieldError, UnknownNameError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text

@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -89,6 +90,16 @@ def test_model_that_was_built_is_rebuilt_with_its_weights(built):
     assert (run.history, run.logits, run.data) == (HISTORY, {"y": False}, folder / "data")
     assert run.tasks["y"].labels == ("no", "yes")
     assert repr(run) == f"Run({str(folder)!r}, 1 epochs, y: binary, 2 labels)"
+    page = run._repr_html_()
+    assert page.count("<svg") == 1  # of the loss; epochs and steps are no curves
+    assert "binary, 2 labels" in page
+    row = {"epoch": 1, "step": 3, "loss": 0.5, "val_loss": 0.6, "accuracy": 0.9, "seconds": 2.0}
+    page = replace(run, history=[row, {**row, "val_loss": float("nan")}])._repr_html_()
+    assert page.count("<svg") == 2
+    assert "val_loss" in page
+    assert replace(run, history=[])._repr_html_().count("<svg") == 0
+    ensemble = replace(run, history=[], members=(replace(run, history=[row]), run))
+    assert ensemble._repr_html_().count("<svg") == 2
     chances = run.predictor()({"x": np.arange(3, dtype=np.float32)})["y"]
     assert chances.shape == (3,)
     assert ((chances > 0) & (chances < 1)).all()

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError, PenstockError
+from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
 from penstock.score.scores import THRESHOLD
@@ -204,6 +205,17 @@ class Predictions:
 
     def __len__(self) -> int:
         return self.num_rows
+
+    def _repr_html_(self) -> str:
+        return display_safely(repr(self), self._draw)
+
+    def _draw(self) -> Html:
+        names = self.columns[:_MOST_COLUMNS]
+        columns = [map(_write, self.head.column(at).to_pylist()) for at in range(len(names))]
+        hidden = len(self.columns) - len(names)
+        more = [make_line(f"… {count(hidden, 'column')} more", is_faint=True)] if hidden else []
+        rows = zip(*columns, strict=True)
+        return make_block(repr(self), make_table(names, rows, num_rows=self.num_rows), *more)
 
     def __repr__(self) -> str:
         skipped = f", {self.num_skipped} skipped" if self.num_skipped else ""

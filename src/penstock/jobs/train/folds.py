@@ -18,6 +18,7 @@ import pyarrow as pa
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import PenstockError
+from penstock.foundation.html import Html, display_safely, make_block, make_table
 from penstock.foundation.wording import count
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import run_prediction
@@ -44,7 +45,7 @@ Prepare: TypeAlias = Callable[[Dataset, Path, Watcher], Training]
 """Returns the training of a fold, for its data set and its folder."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CrossValidation:
     """The result of a cross-validation.
 
@@ -94,6 +95,22 @@ class CrossValidation:
             }
             for target, names in first.items()
         }
+
+    def __repr__(self) -> str:
+        sizes = f"{count(len(self.scores), 'fold')}, {count(self.records, 'record')}"
+        return f"CrossValidation({str(self.folder)!r}, {sizes})"
+
+    def _repr_html_(self) -> str:
+        return display_safely(repr(self), self._draw)
+
+    def _draw(self) -> Html:
+        rows = [
+            (target, name, format_score(mean), format_score(self.deviations[target][name]))
+            for target, means in self.means.items()
+            for name, mean in means.items()
+        ]
+        header = ("target", "score", "mean", "standard deviation")
+        return make_block(repr(self), make_table(header, rows, right=(2, 3)))
 
     def __str__(self) -> str:
         lines = [f"{count(len(self.scores), 'fold')}, {count(self.records, 'record')}"]

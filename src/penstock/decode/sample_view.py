@@ -1,0 +1,189 @@
+"""Samples as people see them: a text table in a terminal, a grid with thumbnails in a notebook.
+
+In: samples and their schema; errors in place of samples that cannot be read. Out: text, or HTML of limited
+size. Nothing here raises because of a value, and the work does not grow with the length of values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.decode.sample import Sample
+from penstock.foundation.html import (
+    Html,
+    display_safely,
+    escape_html,
+    make_block,
+    make_grid,
+    make_line,
+    make_picture,
+)
+from penstock.foundation.terminal import escape, format_table, shorten
+from penstock.foundation.wording import count
+from penstock.schema.picture import read_picture
+from penstock.schema.schema import Schema
+
+MAX_SHOWN: Final = 8
+"""Number of samples that the display of a split shows."""
+
+MAX_FIELDS: Final = 12
+"""Number of fields of a sample that are shown."""
+
+_MAX_CARDS: Final = 24
+_MAX_PICTURES: Final = 24
+_LEAST_SIDE: Final = 8  # of an array that is drawn as a picture
+_MAX_PICTURE_CHARS: Final = 300_000  # of all data URIs of a display
+_MAX_IMAGE_PIXELS: Final = 30_000_000  # of all images that are decoded for a display
+_JPEG_COST: Final = 0.25  # of a pixel: large ones are decoded at a part of their size
+_MAX_ITEMS: Final = 8
+_MAX_TEXT_CHARS: Final = 120
+_MAX_CELL_CHARS: Final = 24  # of a text table
+_MAX_COLUMNS: Final = 8
+_PICTURES: Final = ("image", "tensor")
+
+
+class SampleList(list[Sample]):
+    """A list of samples that is shown as a table in a terminal, and as a grid in a notebook.
+
+    Attributes:
+        schema: Schema of the samples.
+    """
+
+    def __init__(self, samples: Iterable[Sample], schema: Schema) -> None:
+        super().__init__(samples)
+        self.schema = schema
+
+    def __repr__(self) -> str:
+        names = choose_fields(self.schema)[:_MAX_COLUMNS]
+        rows = [
+            [str(at), *(shorten(escape(show_value(sample.get(name))), _MAX_CELL_CHARS) for name in names)]
+            for at, sample in enumerate(self[:_MAX_CARDS])
+        ]
+        header = ["", *(shorten(escape(name), _MAX_CELL_CHARS) for name in names)]
+        lines = format_table(header, rows)
+        more = [f"… {count(len(self) - len(rows), 'more sample')}"] if len(self) > len(rows) else []
+        hidden = len(self.schema) - len(names)
+        more += [f"… {count(hidden, 'more field')}"] if hidden > 0 else []
+        return "\n".join([*lines, *more])
+
+    def _repr_html_(self) -> str:
+        title = count(len(self), "sample")
+        return display_safely(
+            title, lambda: make_block(title, draw_samples(self.schema, enumerate(self), len(self)))
+        )
+
+
+def choose_fields(schema: Schema) -> list[str]:
+    """Return the names of the fields in the order of their display: targets, pictures, other fields."""
+
+    def rank(name: str) -> int:
+        field = schema[name]
+        return 0 if field.role == "target" else 1 if field.type_name in _PICTURES else 2
+
+    return sorted(schema, key=rank)
+
+
+def show_value(value: Any) -> str:
+    """Return a value of a sample as a short text.
+
+    Example:
+        >>> show_value([1, 2.5, "a"]), show_value(b"GIF89a" + bytes([64, 0, 48, 0])), show_value(None)
+        ('[1, 2.5, a]', 'gif 64 × 48, 10 bytes', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, bytes):
+        picture = read_picture(value)
+        size = f" {picture.width} × {picture.height}" if picture is not None and picture.width else ""
+        return f"{'' if picture is None else f'{picture.format}{size}, '}{count(len(value), 'byte')}"
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return f"{value.dtype} ({', '.join(map(str, value.shape))})"
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
+    if isinstance(value, list | np.ndarray):
+        items = [show_value(each) for each in value[:_MAX_ITEMS]]
+        more = [f"… {len(value) - len(items):,} more"] if len(value) > len(items) else []
+        return f"[{', '.join([*items, *more])}]"
+    if isinstance(value, str):
+        return value[: _MAX_TEXT_CHARS + 1]
+    return f"{float(value):.6g}" if isinstance(value, float | np.floating) else str(value)
+
+
+def draw_samples(
+    schema: Schema, found: Iterable[tuple[int, Sample | Exception]], num_samples: int, most: int = _MAX_CARDS
+) -> Html:
+    """Return samples as a grid of cards.
+
+    Args:
+        schema: Schema of the samples.
+        found: Number and sample of each record; an error in place of one that cannot be read.
+        num_samples: Number of all samples.
+        most: Maximum number of cards. No more samples are taken from `found`.
+    """
+    names = choose_fields(schema)
+    pictures = _Thumbnails()
+    cards = [
+        _draw_card(number, sample, names, schema, pictures)
+        for _, (number, sample) in zip(range(most), found, strict=False)
+    ]
+    left = num_samples - len(cards)
+    more = make_line(f"… {left:,} more", is_faint=True) if left > 0 else Html()
+    return Html(make_grid(cards) + more) if cards else make_line("no records", is_faint=True)
+
+
+def _draw_card(
+    number: int, sample: Sample | Exception, names: Sequence[str], schema: Schema, pictures: _Thumbnails
+) -> Html:
+    lines = [make_line(f"record {number:,}", is_faint=True)]
+    if isinstance(sample, Exception):
+        lines.append(make_line(f"{type(sample).__name__}: {sample}"))
+        return Html("".join(lines))
+    for name in names[:MAX_FIELDS]:
+        value = sample.get(name)
+        text = show_value(value)
+        if schema[name].type_name in _PICTURES and (uri := pictures.make(value)) is not None:
+            lines.append(make_picture(uri, f"{name}: {text}"))
+            continue
+        shown = escape_html(text, _MAX_TEXT_CHARS)
+        lines.append(Html(f"<div><b>{escape_html(name, 40)}</b> {shown}</div>"))
+    if len(names) > MAX_FIELDS:
+        lines.append(make_line(f"… {count(len(names) - MAX_FIELDS, 'more field')}", is_faint=True))
+    return Html("".join(lines))
+
+
+class _Thumbnails:
+    """The thumbnails of one display, limited in number, size and decoded pixels."""
+
+    def __init__(self) -> None:
+        self._num_left = _MAX_PICTURES
+        self._chars_left = _MAX_PICTURE_CHARS
+        self._pixels_left = float(_MAX_IMAGE_PIXELS)
+
+    def make(self, value: Any) -> str | None:
+        """Return the data URI of a value; None if it is not a picture, or there are enough of them."""
+        pixels = 0.0
+        if isinstance(value, bytes):
+            picture = read_picture(value)
+            if picture is None:
+                return None
+            pixels = picture.width * picture.height * (_JPEG_COST if picture.format == "jpeg" else 1)
+        elif isinstance(value, np.ndarray) and (value.ndim < 2 or min(value.shape[:2]) < _LEAST_SIDE):
+            return None
+        if not self._num_left or pixels > self._pixels_left:
+            return None
+        try:
+            # Pillow, and a decoder for the format, may not be installed: the text is shown then.
+            from penstock.decode.thumbnail import make_thumbnail  # noqa: PLC0415
+
+            uri = make_thumbnail(value)
+        except (ImportError, ValueError, OSError):
+            return None
+        self._pixels_left -= pixels
+        if uri is None or len(uri) > self._chars_left:
+            return None
+        self._num_left -= 1
+        self._chars_left -= len(uri)
+        return uri
