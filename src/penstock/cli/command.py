@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import os
-import sys
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from penstock.cli.interrupt import exit_on_interrupt
 from penstock.errors import importing
-from penstock.foundation.keras_backend import importing_keras
+from penstock.foundation.keras_backend import held_stderr, importing_keras
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,27 +61,6 @@ class Command:
 
 
 def import_quietly(name: str) -> None:
-    """Import a module, and hold back what it and its libraries write to stderr unless the import fails.
-
-    TensorFlow logs the features of the processor there, from C++ and before anything can be configured.
-    """
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    try:
-        stderr = os.dup(2)
-    except OSError:  # there is no stderr
-        with exit_on_interrupt():
-            importlib.import_module(name)
-        return
-    with tempfile.TemporaryFile() as written, exit_on_interrupt(stderr):
-        sys.stderr.flush()
-        os.dup2(written.fileno(), 2)
-        try:
-            importlib.import_module(name)
-        except BaseException:
-            os.dup2(stderr, 2)
-            written.seek(0)
-            os.write(2, written.read())
-            raise
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
+    """Import a module, and hold back what it and its libraries write to stderr unless the import fails."""
+    with held_stderr() as stderr, exit_on_interrupt(stderr):
+        importlib.import_module(name)

@@ -9,13 +9,15 @@ import json
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from penstock.errors import MissingPackageError, importing
+from penstock.foundation.notebook import is_notebook
 
 _log = logging.getLogger("penstock")
 
@@ -37,8 +39,41 @@ def importing_keras(needed_by: str) -> Iterator[None]:
         MissingPackageError: Keras, its backend or another package of the extra `train` is not installed.
     """
     choose_backend(needed_by)
-    with importing(needed_by, "train"):
+    # A notebook shows what is written to stderr like an error.
+    held: AbstractContextManager[object] = held_stderr() if is_notebook() else nullcontext()
+    with importing(needed_by, "train"), held:
         yield
+
+
+@contextmanager
+def held_stderr() -> Iterator[int]:
+    """Hold back what is written to the file descriptor of stderr, and drop it unless the block fails.
+
+    TensorFlow logs the features of the processor there, from C++ and before anything can be configured. Its
+    later warnings are off, unless `TF_CPP_MIN_LOG_LEVEL` is set.
+
+    Yields:
+        A file descriptor of stderr itself.
+    """
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    try:
+        stderr = os.dup(2)
+    except OSError:  # there is no stderr
+        yield 2
+        return
+    with tempfile.TemporaryFile() as written:
+        sys.stderr.flush()
+        os.dup2(written.fileno(), 2)
+        try:
+            yield stderr
+        except BaseException:
+            os.dup2(stderr, 2)
+            written.seek(0)
+            os.write(2, written.read())
+            raise
+        finally:
+            os.dup2(stderr, 2)
+            os.close(stderr)
 
 
 def choose_backend(needed_by: str = "Keras") -> None:

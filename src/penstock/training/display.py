@@ -1,6 +1,7 @@
 """The display of a training run: one line that is overwritten, and a table of epochs above it.
 
-In: the progress that training reports. Out: text on stderr; in a pipe one plain line per epoch.
+In: the progress that training reports. Out: text on stderr, or in an output of a notebook; in a pipe one
+plain line per epoch.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, NamedTuple, Self, TextIO
 
+from penstock.foundation.notebook import NotebookLines, is_notebook
 from penstock.foundation.terminal import LiveLines, display_width, pad
 from penstock.training.progress import TrainingProgress
 
@@ -30,12 +32,16 @@ class TrainingDisplay:
     On a narrow terminal the less important parts are left out. A stream that can no longer be written to ends
     the display, not the run. The line is erased by `end()`, or by `with`, however the run ends.
 
+    In a notebook, all lines are in one output that is updated.
+
     Args:
-        stream: The stream to write to; stderr by default.
+        stream: The stream to write to; by default stderr, or the output of a notebook.
         clock: Returns the time in seconds.
         size: Returns the size of the terminal; that of `stream` by default.
         label: Name of the model, where several are trained; each line begins with it.
         keeps_epochs: Whether one line per epoch stays.
+        is_live: Whether there is a line that is overwritten, if the stream allows it; without it there is
+            one plain line per epoch, as in a pipe.
     """
 
     def __init__(
@@ -46,8 +52,13 @@ class TrainingDisplay:
         size: Callable[[], os.terminal_size] | None = None,
         label: str = "",
         keeps_epochs: bool = True,
+        is_live: bool = True,
     ) -> None:
-        self._lines = LiveLines(stream, clock=clock, size=size)
+        if stream is None and is_notebook():
+            self._lines: LiveLines = NotebookLines(clock=clock)
+        else:
+            self._lines = LiveLines(stream, clock=clock, size=size)
+        self._lines.is_live = self._lines.is_live and is_live
         self._label = label
         self._keeps_epochs = keeps_epochs
         self._header = ""

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import MissingPackageError
 from penstock.foundation import keras_backend
-from penstock.foundation.keras_backend import VARIABLE, choose_backend, importing_keras
+from penstock.foundation.keras_backend import VARIABLE, choose_backend, held_stderr, importing_keras
 
 
 @pytest.fixture
@@ -128,3 +128,35 @@ def test_process_without_a_backend_learns_which_to_install(tmp_path):
     assert status == "1"
     assert "pip install 'penstock[train,tensorflow-cpu]'" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_what_is_written_to_stderr_is_dropped_if_all_is_well(capfd, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+    with held_stderr() as stderr:
+        os.write(2, b"noise")
+        os.write(stderr, b"message")
+    os.write(2, b", more")
+    assert capfd.readouterr().err == "message, more"
+
+
+def test_what_is_written_to_stderr_is_shown_if_it_fails(capfd, monkeypatch):
+    monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
+
+    def fail():
+        os.write(2, b"no such library")
+        raise ImportError
+
+    with pytest.raises(ImportError), held_stderr():
+        fail()
+    assert capfd.readouterr().err == "no such library"
+
+
+def test_only_a_notebook_holds_stderr_back_while_keras_is_imported(capfd, monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "0")
+    monkeypatch.setattr(keras_backend, "choose_backend", lambda _: None)
+    for is_kernel in (False, True):
+        monkeypatch.setattr(keras_backend, "is_notebook", lambda known=is_kernel: known)
+        with importing_keras("a test"):
+            os.write(2, b"noise")
+        assert capfd.readouterr().err == ("" if is_kernel else "noise")
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"

@@ -7,6 +7,8 @@ import re
 
 import pytest
 
+from penstock.foundation import notebook
+from penstock.training import display as display_module
 from penstock.training.display import TrainingDisplay
 from penstock.training.progress import TrainingProgress
 from screen import Screen
@@ -249,3 +251,28 @@ def test_columns_of_raw_data_are_lines_that_stay_and_move_no_terminal():
     stream = io.StringIO()
     TrainingDisplay(stream).columns(["column  type", "a\x1b[2J  text"])
     assert stream.getvalue() == "column  type\na\\x1b[2J  text\n\n"
+
+
+def test_display_without_a_live_line_has_one_plain_line_per_epoch(terminal) -> None:
+    display = show(terminal, is_live=False)
+    display.step(look_at())
+    display.epoch(look_at(logs=VALIDATED), is_best=False)
+    assert "\x1b" not in terminal.getvalue()
+    assert len(terminal.getvalue().splitlines()) == 1
+
+
+def test_display_in_a_notebook_is_one_output(monkeypatch) -> None:
+    outputs = []
+
+    def show_output(data, is_update):
+        outputs[-1:] = [data["text/plain"]] if is_update or not outputs else [*outputs, data["text/plain"]]
+
+    monkeypatch.setattr(display_module, "is_notebook", lambda: True)
+    monkeypatch.setattr(notebook, "_make_publisher", lambda: show_output)
+    with TrainingDisplay(clock=Clock()) as display:
+        display.step(look_at())
+        assert outputs[0].startswith("epoch  3/30")
+        display.epoch(look_at(logs=VALIDATED), is_best=True)
+        display.end("kept epoch 3")
+    assert [line.split()[0] for line in outputs[0].splitlines()] == ["epoch", "3/30", "kept"]
+    assert len(outputs) == 1

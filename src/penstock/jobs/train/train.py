@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, overload
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
@@ -43,7 +44,7 @@ from penstock.training.display import TrainingDisplay
 from penstock.training.loaders import find_hold_out
 from penstock.training.options import TrainChoices, make_options
 from penstock.training.precision import in_precision
-from penstock.training.progress import Watcher
+from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import seeded
 from penstock.training.run import Run, is_model_function
 from penstock.training.run_files import (
@@ -62,6 +63,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("penstock")
 
+Verbosity: TypeAlias = Literal[0, 1, 2]
+
 
 @overload
 def train(
@@ -74,6 +77,7 @@ def train(
     resume: bool = False,
     callbacks: Sequence[Any] = (),
     watcher: Watcher | None = None,
+    verbose: Verbosity | None = None,
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
     folds: None = None,
@@ -91,6 +95,7 @@ def train(
     resume: bool = False,
     callbacks: Sequence[Any] = (),
     watcher: Watcher | None = None,
+    verbose: Verbosity | None = None,
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
     **options: Unpack[TrainChoices],
@@ -107,6 +112,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     resume: bool = False,
     callbacks: Sequence[Any] = (),
     watcher: Watcher | None = None,
+    verbose: Verbosity | None = None,
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
     folds: int | None = None,
@@ -132,7 +138,9 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         resume: Whether to continue an interrupted run in that folder. Options that are not given again
             are those of the run; others must be the same.
         callbacks: Additional Keras callbacks. The state in their plain attributes is restored on resume.
-        watcher: Object that is notified of the progress; by default, a display on stderr.
+        watcher: Object that is notified of the progress; by default, a display on stderr or in a notebook.
+        verbose: What is shown instead: 0 for nothing, not even warnings, unless you have configured logging;
+            1, the default, for a line that is updated and one line per epoch; 2 for one plain line per epoch.
         model_options: How to build the model.
         ensemble: Number of models to train, with the seeds `seed`, `seed + 1`, …; predictions are their
             average. Each is a complete run in a folder of its own, `member-1` and so on.
@@ -171,10 +179,33 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         resume=resume,
         callbacks=callbacks,
     )
+    if verbose not in (None, *get_args(Verbosity)) or isinstance(verbose, bool):
+        raise OptionError("verbose", field="verbose", expected="0, 1 or 2", got=show(verbose))
     if watcher is not None:
+        if verbose is not None:
+            expected, advice = "none, as a watcher is given", "The watcher decides what is shown."
+            raise OptionError("verbose", field="verbose", expected=expected, got=verbose, advice=advice)
         return run_training(job, watcher)
-    with TrainingDisplay() as display:
+    if verbose == 0:
+        with quiet_log():
+            return run_training(job, SilentWatcher())
+    with TrainingDisplay(is_live=verbose != 2) as display:
         return run_training(job, display)
+
+
+@contextmanager
+def quiet_log() -> Iterator[None]:
+    """Keep log messages off stderr; handlers that the program has configured still get them."""
+    if _log.hasHandlers():
+        yield
+        return
+    # Without any handler, Python itself writes warnings to stderr.
+    handler = logging.NullHandler()
+    _log.addHandler(handler)
+    try:
+        yield
+    finally:
+        _log.removeHandler(handler)
 
 
 def run_training(job: TrainJob, watcher: Watcher) -> Run | CrossValidation:
