@@ -144,6 +144,39 @@ def check_inbound_nodes():
     assert node.input_tensors[0] is codes
 
 
+def check_nodes_by_depth():
+    """A functional model has the nodes of its graph by depth; inputs are the deepest."""
+    model, codes, answer = make_graph()
+    depths = sorted(model._nodes_by_depth, reverse=True)
+    nodes = [node for depth in depths for node in model._nodes_by_depth[depth]]
+    assert [node.is_input for node in nodes] == [True, False, False]
+    assert [node.operation.name for node in nodes] == ["kind", "rows", "answer"]
+    assert nodes[1].input_tensors[0] is codes
+    assert nodes[2].output_tensors[0] is answer
+    assert nodes[2].arguments.fill_in({id(nodes[2].input_tensors[0]): 7}) == ((7,), {})
+
+
+def check_functional_of_sequential():
+    """A sequential model with an input has a functional model that computes the same."""
+    model = keras.Sequential([keras.Input((2,), name="a"), keras.layers.Dense(1)])
+    assert isinstance(model._functional, keras.Model)
+    assert [each.name for each in model._functional.inputs] == ["a"]
+    assert model._functional.outputs[0] is model.outputs[0]
+
+
+def check_training_argument():
+    """A layer says whether its `call` has the argument `training`."""
+    assert keras.layers.Dropout(0.5)._call_has_training_arg
+    assert not keras.layers.Flatten()._call_has_training_arg
+
+
+def check_keras_mask():
+    """A symbol has the mask that a layer made for it; others have none."""
+    codes = keras.Input((3,), dtype="int32")
+    assert keras.layers.Embedding(3, 2, mask_zero=True)(codes)._keras_mask is not None
+    assert getattr(keras.layers.Embedding(3, 2)(codes), "_keras_mask", None) is None
+
+
 def check_symbolic_build():
     """A model makes all its variables by one batch, without training on it."""
     model, _, _ = make_graph()
@@ -219,10 +252,14 @@ def check_variant_tensor():
 
 # By attribute with a leading underscore, of an object of Keras or TensorFlow: what it must be.
 ATTRIBUTES = {
+    "_call_has_training_arg": check_training_argument,
+    "_functional": check_functional_of_sequential,
     "_inbound_nodes": check_inbound_nodes,
     "_keras_history": check_keras_history,
+    "_keras_mask": check_keras_mask,
     "_model": check_model_of_callback,
     "_model_variables_moving_average": check_moving_average,
+    "_nodes_by_depth": check_nodes_by_depth,
     "_rng": check_tensorflow_context,
     "_seed": check_tensorflow_context,
     "_set_global_seed": check_tensorflow_context,
