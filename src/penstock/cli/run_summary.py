@@ -16,10 +16,9 @@ from penstock.dataset import open as open_dataset
 from penstock.foundation.terminal import escape
 from penstock.jobs.predict.evaluate import USUAL_SPLIT
 from penstock.score.evaluation import format_score
-from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS
+from penstock.training.history import DATA_LOSS, TIMES, VALIDATION_LOSS, find_best
 from penstock.training.options import make_options
 from penstock.training.run import Run
-from penstock.training.run_files import TIMES
 
 if TYPE_CHECKING:
     from penstock.jobs.train.folds import CrossValidation  # reads and writes tables
@@ -69,12 +68,8 @@ def _describe(run: Run) -> dict[str, Any]:
 
 def _find_best(run: Run) -> Mapping[str, float]:
     """Return the row of the best epoch, by validation if there is one."""
-    if not any(name.startswith("val_") for name in run.history[-1]):
-        return run.history[-1]
-    options = make_options(**run.settings["train"])
-    known = [row for row in run.history if math.isfinite(row[options.monitor])] or run.history[-1:]
-    choose = min if options.is_lower_better(run.tasks) else max
-    return choose(known, key=lambda row: row[options.monitor])
+    monitor = make_options(**run.settings["train"]).monitor
+    return find_best(run.history, monitor, run.tasks) or run.history[-1]
 
 
 def print_folds(done: CrossValidation, own_model: str | None, warnings: list[str] | None) -> None:

@@ -16,6 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from penstock.foundation.wording import count
 from penstock.report import charts
 from penstock.score.evaluation import MEANINGS, format_number, format_score
+from penstock.training.history import VALIDATION, pair_curves
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -166,23 +167,16 @@ def _choose_drawn(field: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 def _pair_metrics(histories: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return one chart per metric: curves of training and validation; of several runs, of validation."""
     found: dict[str, dict[str, Any]] = {}
-    has_validation = any(name.startswith("val_") for each in histories.values() for name in each["metrics"])
-    for run, history in histories.items():
-        metrics = history["metrics"]
-        for name, values in metrics.items():
-            is_shown = any(value is not None for value in values)
-            if name == "val_data_loss" and values == metrics.get("val_loss"):
-                is_shown = False
-            if len(histories) > 1 and has_validation:  # the curves of several runs fit into one chart
-                is_shown = is_shown and name.startswith("val_") and name != "val_data_loss"
-            if not is_shown:
-                continue
-            base = name.removeprefix("val_")
-            base = "loss" if base == "data_loss" else base
-            what = "validation" if name.startswith("val_") else "training"
-            what = "validation, without penalties" if name == "val_data_loss" else what
-            label = f"{run}, {what}" if run else what
-            found.setdefault(base, {})[label] = (history["epochs"], values)
+    pairs = {run: pair_curves(history["metrics"]) for run, history in histories.items()}
+    has_validation = any(VALIDATION in curves for each in pairs.values() for curves in each.values())
+    for run, metrics in pairs.items():
+        for name, curves in metrics.items():
+            for label, values in curves.items():
+                # The curves of several runs fit into one chart if only those of validation are drawn.
+                if len(histories) > 1 and has_validation and label != VALIDATION:
+                    continue
+                shown = f"{run}, {label}" if run else label
+                found.setdefault(name, {})[shown] = (histories[run]["epochs"], values)
     return found
 
 

@@ -20,10 +20,9 @@ from penstock.report.sample_records import describe_records
 from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
 from penstock.score.options import EvaluateOptions
-from penstock.score.scores import Number
 from penstock.score.split_evaluation import BY_LENGTH
-from penstock.training.options import is_lower_better
-from penstock.training.run_files import CONFIG_NAME, NOT_METRICS, read_history, read_run_config
+from penstock.training.history import find_best, list_column, list_metrics, read_history
+from penstock.training.run_files import CONFIG_NAME, read_run_config
 
 MOST_SLICED: Final = 30
 """Maximum number of fields whose values are sliced by."""
@@ -89,38 +88,23 @@ def describe_history(
         settings: Content of `run.yaml`.
         targets: Names of the targets.
     """
-    names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in NOT_METRICS]
+    options = settings.get("train")
+    monitor = options.get("monitor") if isinstance(options, Mapping) else None
+    best = find_best(rows, None if monitor is None else str(monitor), targets)
     ends = [float(row.get("seconds", 0.0)) for row in rows]
     seconds = [end - begin for begin, end in zip([0.0, *ends], ends, strict=False)]
     return {
         "epochs": [int(row.get("epoch", number + 1)) for number, row in enumerate(rows)],
-        "metrics": {name: [_finite(row.get(name)) for row in rows] for name in names},
-        "learning_rate": [_finite(row.get("learning_rate")) for row in rows],
-        "best_epoch": _find_best(rows, settings, targets),
+        "metrics": list_metrics(rows),
+        "learning_rate": list_column(rows, "learning_rate"),
+        "best_epoch": None if best is None else int(best.get("epoch", len(rows))),
         "seconds": ends[-1] if ends else 0.0,
         "time": {
             "epoch": [round(each, 3) for each in seconds],
-            "waiting": [_finite(row.get("waiting_seconds")) for row in rows],
-            "validation": [_finite(row.get("validation_seconds")) for row in rows],
+            "waiting": list_column(rows, "waiting_seconds"),
+            "validation": list_column(rows, "validation_seconds"),
         },
     }
-
-
-def _finite(value: float | None) -> Number:
-    return value if value is not None and math.isfinite(value) else None
-
-
-def _find_best(
-    rows: Sequence[Mapping[str, float]], settings: Mapping[str, Any], targets: Iterable[str]
-) -> int | None:
-    """Return the number of the epoch whose weights the run has: the best on validation, or the last."""
-    options = settings.get("train")
-    monitor = options.get("monitor") if isinstance(options, Mapping) else None
-    known = [(value, row) for row in rows if (value := _finite(row.get(str(monitor)))) is not None]
-    if not rows or not any(name.startswith("val_") for name in rows[-1]) or not known:
-        return int(rows[-1].get("epoch", len(rows))) if rows else None
-    choose = min if is_lower_better(str(monitor), targets) else max
-    return int(choose(known, key=lambda each: each[0])[1].get("epoch", 0))
 
 
 def choose_split(dataset: Dataset, wanted: str | None) -> Split | None:

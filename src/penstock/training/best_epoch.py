@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import keras
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
+from penstock.training.history import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.snapshot import copy_array
-
-VALIDATION_LOSS: Final = "val_loss"
-"""The validation loss as Keras computes it, with the penalties on the model's weights."""
-
-DATA_LOSS: Final = "val_data_loss"
-"""The validation loss without those penalties."""
 
 
 def find_averages(model: Any) -> dict[int, Any]:

@@ -20,13 +20,13 @@ from penstock.batch.loader import Loader
 from penstock.bridge.keras import KerasFeed
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.training.best_epoch import DATA_LOSS, AveragedWeights, BestEpoch, DataLoss
+from penstock.training.best_epoch import AveragedWeights, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.history import DATA_LOSS, write_history
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.recorder import Recorder, StartCallback, StepReached, TrainingState
-from penstock.training.run_files import write_history
 from penstock.training.snapshot import restore_callbacks, restore_model
 
 

@@ -18,11 +18,11 @@ import numpy as np
 from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
-from penstock.training.best_epoch import DATA_LOSS, VALIDATION_LOSS, BestEpoch
+from penstock.training.best_epoch import BestEpoch
 from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.history import DATA_LOSS, VALIDATION_LOSS, write_history
 from penstock.training.loss_guard import LossFault
 from penstock.training.progress import TrainingProgress, Watcher
-from penstock.training.run_files import write_history
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 
 _MOST_CHECKPOINT_TIME: Final = 1 / 40  # share of the time that checkpoints may take

@@ -29,16 +29,15 @@ from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.average import average_models
 from penstock.training.checkpoint import read_result
+from penstock.training.history import list_column, list_metrics, pair_curves, read_history
 from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
-    NOT_METRICS,
     PIPELINE_NAME,
     check_facts,
     find_data,
     read_choices,
     read_count,
-    read_history,
     read_run_config,
 )
 from penstock.training.snapshot import copy_array, pair_weights
@@ -125,13 +124,10 @@ class Run:
         if self.members:
             members = self.members[:_MOST_MEMBERS]
             for name in ("loss", "val_loss"):
-                curves = {
-                    each.folder.name: [row.get(name) for row in each.history]
-                    for each in members
-                    if each.history and name in each.history[-1]
-                }
-                parts += [draw_curves(f"{name} by epoch", curves)] if curves else []
-        for name, curves in islice(_list_curves(self.history).items(), _MOST_CHARTS):
+                curves = {each.folder.name: list_column(each.history, name) for each in members}
+                known = {each: values for each, values in curves.items() if any(values)}
+                parts += [draw_curves(f"{name} by epoch", known)] if known else []
+        for name, curves in islice(pair_curves(list_metrics(self.history)).items(), _MOST_CHARTS):
             parts.append(draw_curves(f"{name} by epoch", curves))
         return make_block(f"Run {self.folder}: {size}", *parts)
 
@@ -139,16 +135,6 @@ class Run:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
         size = f"{len(self.members)} members" if self.members else f"{len(self.history)} epochs"
         return f"Run({str(self.folder)!r}, {size}, {targets})"
-
-
-def _list_curves(history: Sequence[Mapping[str, float]]) -> dict[str, dict[str, list[float | None]]]:
-    """Return the values of each metric by epoch, on training and validation records; the loss is first."""
-    names = [name for name in (history[-1] if history else ()) if name not in NOT_METRICS]
-    found: dict[str, dict[str, list[float | None]]] = {}
-    for name in sorted(names, key=lambda name: name.removeprefix("val_") != "loss"):
-        curves = found.setdefault(name.removeprefix("val_"), {})
-        curves[name] = [row.get(name) for row in history]
-    return found
 
 
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:

@@ -1,21 +1,19 @@
-"""Text files of a run: `history.csv`, `run.yaml`, and the identity in `state.json`.
+"""Settings of a run in `run.yaml`, and its identity in `state.json`.
 
-In: metrics by epoch, and settings by table. Out: the files, written atomically, and their content again.
+In: settings by table. Out: the file, written atomically, and its content again.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, get_args
 
 import yaml
 
-from penstock.errors import SchemaError, StateError
+from penstock.errors import SchemaError
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.safe_yaml import read_yaml
 from penstock.foundation.wording import find_nearest, show
@@ -23,55 +21,6 @@ from penstock.model.task import Kind
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.validation_choice import ValidationChoice
-
-HISTORY_NAME: Final = "history.csv"
-
-TIMES: Final = ("waiting_seconds", "validation_seconds", "seconds")
-"""Columns of `history.csv` with times: waiting for data in the epoch, its validation, and the run until the
-end of the epoch."""
-
-NOT_METRICS: Final = ("epoch", "step", "learning_rate", *TIMES)
-"""Columns of `history.csv` that are not metrics."""
-
-Row = Mapping[str, float]
-
-
-def write_history(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the metrics of all epochs, replacing the file.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-    """
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    with AtomicFile(folder / HISTORY_NAME, overwrite=True) as file:
-        file.write(text.getvalue().encode())
-
-
-def read_history(folder: Path) -> list[dict[str, float]]:
-    """Return the metrics of all epochs; an empty list if there is no file.
-
-    Raises:
-        StateError: The file was changed, and cannot be read.
-    """
-    path = folder / HISTORY_NAME
-    if not path.is_file():
-        return []
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            return [
-                {name: _as_number(cell) for name, cell in row.items() if cell} for row in csv.DictReader(file)
-            ]
-    except (ValueError, AttributeError, csv.Error) as error:
-        raise StateError("history", path=path, expected="numbers by name", got=str(error)) from None
-
-
-def _as_number(cell: str) -> float:
-    return int(cell) if cell.lstrip("-").isdigit() else float(cell)
-
 
 CONFIG_NAME: Final = "run.yaml"
 OWN_MODEL: Final = "own"

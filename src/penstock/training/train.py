@@ -39,6 +39,7 @@ from penstock.training.fine_tuning import (
     make_head,
 )
 from penstock.training.fitting import Fitting, build_state, check_monitor
+from penstock.training.history import read_history
 from penstock.training.loaders import (
     TrainingLoaders,
     find_hold_out,
@@ -58,7 +59,6 @@ from penstock.training.run_files import (
     OWN_MODEL,
     PIPELINE_NAME,
     read_choices,
-    read_history,
     read_run_config,
     write_run_config,
 )

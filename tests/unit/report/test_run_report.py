@@ -12,7 +12,8 @@ from penstock.model.task import Task
 from penstock.report.report import write_report
 from penstock.report.run_report import describe_history, find_worst_slices
 from penstock.score.evaluation import Evaluation, SliceScores
-from penstock.training.run_files import write_history, write_run_config
+from penstock.training.history import write_history
+from penstock.training.run_files import write_run_config
 from report_pages import check_page
 
 

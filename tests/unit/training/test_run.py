@@ -20,10 +20,10 @@ from raising import containing, mentions, raises_with
 
 keras = pytest.importorskip("keras")
 from penstock.model.build import build_model  # noqa: E402
+from penstock.training.history import write_history  # noqa: E402
 from penstock.training.run import open_run, save_weights  # noqa: E402
 from penstock.training.run_files import (  # noqa: E402
     read_run_config,
-    write_history,
     write_run_config,
 )
 

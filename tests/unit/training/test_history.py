@@ -1,9 +1,16 @@
-"""`history.csv`: rows that go in come out, whatever epochs have in common."""
+"""`history.csv`: rows that go in come out, whatever epochs have in common; its curves and best epoch."""
 
 import math
 
 from penstock.errors import WriteError
-from penstock.training.run_files import HISTORY_NAME, read_history, write_history
+from penstock.training.history import (
+    HISTORY_NAME,
+    find_best,
+    list_metrics,
+    pair_curves,
+    read_history,
+    write_history,
+)
 from raising import raises_with
 
 
@@ -58,3 +65,31 @@ def test_path_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with raises_with(WriteError, "history.csv"):
         write_history(tmp_path / "file", [])
+
+
+def test_metrics_are_columns_with_gaps_where_a_number_is_absent_or_not_finite():
+    rows = [{"epoch": 1, "loss": math.nan, "seconds": 1.0}, {"epoch": 2, "loss": 0.5, "auc": 0.7}]
+    assert list_metrics(rows) == {"loss": [None, 0.5], "auc": [None, 0.7]}
+    assert list_metrics([]) == {}
+
+
+def test_curves_are_paired_with_those_of_validation_and_the_loss_is_first():
+    metrics = {"auc": [0.5], "loss": [0.9], "val_auc": [0.6], "val_loss": [0.8], "val_data_loss": [0.7]}
+    assert pair_curves(metrics) == {
+        "loss": {"training": [0.9], "validation": [0.8], "validation, without penalties": [0.7]},
+        "auc": {"training": [0.5], "validation": [0.6]},
+    }
+    assert list(pair_curves(metrics)) == ["loss", "auc"]
+    assert pair_curves({"loss": [None], "val_loss": [0.7], "val_data_loss": [0.7]}) == {
+        "loss": {"validation": [0.7]}
+    }
+
+
+def test_best_epoch_is_that_of_the_monitored_metric_or_the_last():
+    rows = [{"epoch": 1, "val_auc": 0.6, "val_loss": 0.3}, {"epoch": 2, "val_auc": 0.8, "val_loss": 0.4}]
+    assert find_best(rows, "val_auc") is rows[1]
+    assert find_best(rows, "val_loss") is rows[0]
+    assert find_best([{**rows[0], "val_auc": math.nan}, rows[1]], "val_auc") is rows[1]
+    assert find_best([{"epoch": 1, "val_auc": math.nan}], "val_auc")["epoch"] == 1
+    assert find_best([{"loss": 0.1}, {"loss": 0.2}], "val_loss") == {"loss": 0.2}
+    assert find_best([], "val_loss") is None
