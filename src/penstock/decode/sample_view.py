@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-import numpy as np
-
 from penstock.decode.sample import Sample
+from penstock.decode.short_value import show_value
 from penstock.foundation.html import (
     Html,
     display_safely,
@@ -34,11 +33,10 @@ MAX_FIELDS: Final = 12
 
 _MAX_CARDS: Final = 24
 _MAX_PICTURES: Final = 24
-_LEAST_SIDE: Final = 8  # of an array that is drawn as a picture
+_LONGEST_SIDE: Final = 96  # of a thumbnail
 _MAX_PICTURE_CHARS: Final = 300_000  # of all data URIs of a display
 _MAX_IMAGE_PIXELS: Final = 30_000_000  # of all images that are decoded for a display
 _JPEG_COST: Final = 0.25  # of a pixel: large ones are decoded at a part of their size
-_MAX_ITEMS: Final = 8
 _MAX_TEXT_CHARS: Final = 120
 _MAX_CELL_CHARS: Final = 24  # of a text table
 _MAX_COLUMNS: Final = 8
@@ -86,32 +84,6 @@ def choose_fields(schema: Schema) -> list[str]:
     return sorted(schema, key=rank)
 
 
-def show_value(value: Any) -> str:
-    """Return a value of a sample as a short text.
-
-    Example:
-        >>> show_value([1, 2.5, "a"]), show_value(b"GIF89a" + bytes([64, 0, 48, 0])), show_value(None)
-        ('[1, 2.5, a]', 'gif 64 × 48, 10 bytes', '–')
-    """
-    if value is None:
-        return "–"
-    if isinstance(value, bytes):
-        picture = read_picture(value)
-        size = f" {picture.width} × {picture.height}" if picture is not None and picture.width else ""
-        return f"{'' if picture is None else f'{picture.format}{size}, '}{count(len(value), 'byte')}"
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        return f"{value.dtype} ({', '.join(map(str, value.shape))})"
-    if isinstance(value, np.ndarray) and not value.ndim:
-        value = value.item()
-    if isinstance(value, list | np.ndarray):
-        items = [show_value(each) for each in value[:_MAX_ITEMS]]
-        more = [f"… {len(value) - len(items):,} more"] if len(value) > len(items) else []
-        return f"[{', '.join([*items, *more])}]"
-    if isinstance(value, str):
-        return value[: _MAX_TEXT_CHARS + 1]
-    return f"{float(value):.6g}" if isinstance(value, float | np.floating) else str(value)
-
-
 def draw_samples(
     schema: Schema, found: Iterable[tuple[int, Sample | Exception]], num_samples: int, most: int = _MAX_CARDS
 ) -> Html:
@@ -124,7 +96,7 @@ def draw_samples(
         most: Maximum number of cards. No more samples are taken from `found`.
     """
     names = choose_fields(schema)
-    pictures = _Thumbnails()
+    pictures = Thumbnails(_LONGEST_SIDE, _MAX_PICTURES, _MAX_PICTURE_CHARS, _MAX_IMAGE_PIXELS)
     cards = [
         _draw_card(number, sample, names, schema, pictures)
         for _, (number, sample) in zip(range(most), found, strict=False)
@@ -135,7 +107,7 @@ def draw_samples(
 
 
 def _draw_card(
-    number: int, sample: Sample | Exception, names: Sequence[str], schema: Schema, pictures: _Thumbnails
+    number: int, sample: Sample | Exception, names: Sequence[str], schema: Schema, pictures: Thumbnails
 ) -> Html:
     lines = [make_line(f"record {number:,}", is_faint=True)]
     if isinstance(sample, Exception):
@@ -143,7 +115,7 @@ def _draw_card(
         return Html("".join(lines))
     for name in names[:MAX_FIELDS]:
         value = sample.get(name)
-        text = show_value(value)
+        text = show_value(value, _MAX_TEXT_CHARS)
         if schema[name].type_name in _PICTURES and (uri := pictures.make(value)) is not None:
             lines.append(make_picture(uri, f"{name}: {text}"))
             continue
@@ -154,13 +126,21 @@ def _draw_card(
     return Html("".join(lines))
 
 
-class _Thumbnails:
-    """The thumbnails of one display, limited in number, size and decoded pixels."""
+class Thumbnails:
+    """Thumbnails of one display or page, limited in number, size and decoded pixels.
 
-    def __init__(self) -> None:
-        self._num_left = _MAX_PICTURES
-        self._chars_left = _MAX_PICTURE_CHARS
-        self._pixels_left = float(_MAX_IMAGE_PIXELS)
+    Args:
+        longest_side: Longest side of a thumbnail, in pixels.
+        max_pictures: Maximum number of thumbnails.
+        max_chars: Maximum number of characters of all data URIs.
+        max_pixels: Maximum number of pixels of all images that are decoded.
+    """
+
+    def __init__(self, longest_side: int, max_pictures: int, max_chars: int, max_pixels: int) -> None:
+        self._longest_side = longest_side
+        self._num_left = max_pictures
+        self._chars_left = max_chars
+        self._pixels_left = float(max_pixels)
 
     def make(self, value: Any) -> str | None:
         """Return the data URI of a value; None if it is not a picture, or there are enough of them."""
@@ -170,15 +150,13 @@ class _Thumbnails:
             if picture is None:
                 return None
             pixels = picture.width * picture.height * (_JPEG_COST if picture.format == "jpeg" else 1)
-        elif isinstance(value, np.ndarray) and (value.ndim < 2 or min(value.shape[:2]) < _LEAST_SIDE):
-            return None
         if not self._num_left or pixels > self._pixels_left:
             return None
         try:
             # Pillow, and a decoder for the format, may not be installed: the text is shown then.
             from penstock.decode.thumbnail import make_thumbnail  # noqa: PLC0415
 
-            uri = make_thumbnail(value)
+            uri = make_thumbnail(value, self._longest_side)
         except (ImportError, ValueError, OSError):
             return None
         self._pixels_left -= pixels

@@ -1,7 +1,7 @@
 """Thumbnails: stored images, and arrays of that shape, as small pictures for pages.
 
-In: encoded bytes, or an array. Out: a data URI of limited size, or None. Images are decoded as for training:
-refused by their header where they are too large, and as a whole where they are damaged.
+In: encoded bytes, or an array. Out: pixels or a data URI, of limited size. Images are decoded as for
+training: refused by their header where they are too large, and as a whole where they are damaged.
 """
 
 from __future__ import annotations
@@ -14,75 +14,102 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from penstock import _native
 from penstock.columns import Bytes
-from penstock.decode.pixels import FORMATS, PixelRules, SliceImages
+from penstock.decode.pixels import FORMATS, PixelError, PixelRules, SliceImages, read_sizes
+from penstock.schema.picture import is_picture_shape
 
 MAX_PIXELS: Final = 25_000_000
-"""Images with more pixels have no thumbnail: decoding takes their time and memory."""
+"""Images with more pixels are not decoded: they take 75 MB."""
 
 MAX_BYTES: Final = 24_000
 """Largest size of an encoded thumbnail."""
 
-_FIRST_TURNED: Final = 5  # EXIF orientations from here on swap the sides
 _SMALL_SIDE: Final = 64  # up to here pictures are kept without loss: icons and drawings of a few pixels
 _QUALITY: Final = 75
+_OVERSAMPLING: Final = 4  # arrays are averaged from at most this many values per pixel and side
 
 
 def make_thumbnail(value: object, longest_side: int = 96) -> str | None:
     """Return a data URI for an image or an array of pixels; None if it is neither, or cannot be decoded.
 
     Args:
-        value: Bytes of an image, or an array of shape (height, width), (height, width, 1) or
-            (height, width, 3).
+        value: Bytes of an image, or an array in the shape of one.
         longest_side: Longest side of the thumbnail, in pixels.
 
     Raises:
         MissingPackageError: No decoder for the format is installed.
     """
-    if isinstance(value, bytes):
-        pixels = _decode(value, longest_side)
-    elif isinstance(value, np.ndarray):
-        pixels = _scale(value, longest_side)
-    else:
+    try:
+        if isinstance(value, bytes):
+            return _encode(decode_small(value, longest_side))
+        if isinstance(value, np.ndarray) and is_picture_shape(value.shape) and value.dtype.kind in "iufb":
+            return _encode(draw_array(value, longest_side))
+    except PixelError:
         return None
-    return None if pixels is None else _encode(pixels)
+    return None
 
 
-def _decode(data: bytes, longest_side: int) -> NDArray[np.uint8] | None:
-    header = _native.read_image_header(data)
-    if not header.format or not header.width or not header.height:
-        return None
-    sides = (header.height, header.width)
-    if header.orientation >= _FIRST_TURNED:
-        sides = sides[::-1]
-    factor = min(1.0, longest_side / max(sides))
-    size = (max(1, round(sides[0] * factor)), max(1, round(sides[1] * factor)))
+def decode_small(data: bytes, longest_side: int) -> NDArray[np.uint8]:
+    """Return the pixels of an encoded image, reduced to a longest side.
+
+    Raises:
+        PixelError: The bytes are not an image, are damaged, or have too many pixels.
+        MissingPackageError: No decoder for the format is installed.
+    """
+    column = Bytes.from_values([data])
+    sizes = read_sizes(column)
+    height, width = int(sizes.heights[0]), int(sizes.widths[0])
+    if sizes.is_turned[0]:
+        height, width = width, height
+    size = _fit(max(1, height), max(1, width), longest_side)
     fill = np.zeros(3, np.uint8)
     rules = PixelRules(
         3, FORMATS, MAX_PIXELS, True, size=size, resize="stretch", antialias=True, draft=True, fill=fill
     )
-    images = SliceImages(Bytes.from_values([data]), rules)
+    images = SliceImages(column, rules)
     pixels = np.zeros((1, *size, 3), np.uint8)
     if not images.faults:
         images.decode(pixels)
-    return None if images.faults else pixels[0]
+    if images.faults:
+        raise images.faults[0]
+    return np.asarray(pixels[0])
 
 
-def _scale(values: NDArray[Any], longest_side: int) -> NDArray[np.uint8] | None:
-    """Return numbers in the shape of an image as pixels from their minimum to their maximum."""
+def draw_array(values: NDArray[Any], longest_side: int) -> NDArray[np.uint8]:
+    """Return an array as pixels, reduced to a longest side: bytes as they are, others from lowest to highest.
+
+    Args:
+        values: Array of shape (height, width), or with 1, 3 or 4 channels.
+        longest_side: Longest side of the result.
+    """
     array = values[..., 0] if values.ndim == 3 and values.shape[-1] == 1 else values
-    is_image = array.ndim == 2 or (array.ndim == 3 and array.shape[-1] == 3)
-    if not is_image or min(array.shape[:2]) < 2 or array.dtype.kind not in "iufb":
-        return None
-    step = max(1, -(-max(array.shape[:2]) // longest_side))
-    numbers = np.asarray(array[::step, ::step], np.float64)
+    size = _fit(array.shape[0], array.shape[1], longest_side)
+    step = max(1, max(array.shape[:2]) // (_OVERSAMPLING * longest_side))
+    pixels = _scale(array[::step, ::step])
+    if pixels.shape[:2] == size:
+        return pixels
+    return np.asarray(Image.fromarray(pixels).resize(size[::-1], Image.Resampling.BOX))
+
+
+def _fit(height: int, width: int, longest_side: int) -> tuple[int, int]:
+    """Return a size of the same aspect ratio with sides of at most `longest_side`."""
+    factor = min(1.0, longest_side / max(height, width))
+    return max(1, round(height * factor)), max(1, round(width * factor))
+
+
+def _scale(array: NDArray[Any]) -> NDArray[np.uint8]:
+    """Return numbers as pixels from their lowest to their highest; those that are not finite are black."""
+    if array.dtype == np.bool_:
+        return array.astype(np.uint8) * np.uint8(255)
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    numbers = np.asarray(array, np.float64)
     finite = numbers[np.isfinite(numbers)]
-    if array.dtype == np.uint8 or not len(finite) or finite.min() == finite.max():
+    if not len(finite) or finite.min() == finite.max():
         return np.clip(np.nan_to_num(numbers), 0, 255).astype(np.uint8)
     low, high = finite.min() / 2, finite.max() / 2  # halves: the distance of two doubles may not be a double
-    shares = np.clip((numbers / 2 - low) / (high - low), 0, 1)
-    return np.asarray(np.nan_to_num(shares) * 255, np.uint8)
+    shares = np.where(np.isfinite(numbers), (numbers / 2 - low) / (high - low), 0)
+    return np.asarray(np.clip(shares, 0, 1) * 255, np.uint8)
 
 
 def _encode(pixels: NDArray[np.uint8]) -> str | None:

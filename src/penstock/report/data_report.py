@@ -14,7 +14,7 @@ from penstock.report.data_warnings import find_warnings
 from penstock.report.duplicates import describe_duplicates
 from penstock.report.field_report import describe_field
 from penstock.report.options import ReportOptions
-from penstock.report.sample_records import choose_rows, describe_records, sort_fields
+from penstock.report.sample_records import choose_rows, describe_records, sort_fields, start_pictures
 from penstock.report.split_sample import SplitSample, choose_records, sample_split
 from penstock.shards.manifest import Manifest
 from penstock.statistics.summary import FieldStatistics, load_statistics
@@ -83,7 +83,7 @@ def describe_data(
         "notes": {name: str(note) for name, note in dataset.notes.items()},
         "samples": []
         if shown is None
-        else describe_records(shown, choose_rows(len(shown), options.samples), forms),
+        else describe_records(shown, choose_rows(len(shown), options.samples), start_pictures(), forms),
     }
 
 

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from penstock.foundation.wording import count
 from penstock.report import charts
 from penstock.score.evaluation import MEANINGS, format_number, format_score
-from penstock.training.history import VALIDATION, pair_curves
+from penstock.training.history import pair_runs
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -166,18 +166,11 @@ def _choose_drawn(field: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
 
 def _pair_metrics(histories: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return one chart per metric: curves of training and validation; of several runs, of validation."""
-    found: dict[str, dict[str, Any]] = {}
-    pairs = {run: pair_curves(history["metrics"]) for run, history in histories.items()}
-    has_validation = any(VALIDATION in curves for each in pairs.values() for curves in each.values())
-    for run, metrics in pairs.items():
-        for name, curves in metrics.items():
-            for label, values in curves.items():
-                # The curves of several runs fit into one chart if only those of validation are drawn.
-                if len(histories) > 1 and has_validation and label != VALIDATION:
-                    continue
-                shown = f"{run}, {label}" if run else label
-                found.setdefault(name, {})[shown] = (histories[run]["epochs"], values)
-    return found
+    pairs = pair_runs({run: history["metrics"] for run, history in histories.items()})
+    return {
+        name: {label: (list(range(1, len(values) + 1)), values) for label, values in curves.items()}
+        for name, curves in pairs.items()
+    }
 
 
 def _find_worst_classes(classes: list[dict[str, Any]]) -> list[dict[str, Any]]:

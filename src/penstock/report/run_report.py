@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.dataset import Dataset, Split
+from penstock.decode.sample_view import Thumbnails
 from penstock.errors import StateError
 from penstock.jobs.predict.evaluate import run_evaluation
 from penstock.report.data_report import OnProgress, find_forms
 from penstock.report.options import ReportOptions
-from penstock.report.sample_records import describe_records
+from penstock.report.sample_records import describe_records, start_pictures
 from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
 from penstock.score.options import EvaluateOptions
@@ -155,7 +157,13 @@ def describe_evaluation(
     )
     found = run_evaluation(run, split, None, chosen, on_progress=on_progress)
     form = found.to_json()
-    forms = find_forms(split.manifest)
+    describe = partial(
+        _describe_mistakes,
+        split=split,
+        forms=find_forms(split.manifest),
+        targets=found.tasks,
+        pictures=start_pictures(),
+    )
     return {
         **form,
         "notes": [note for note in form["notes"] if note not in found.slice_notes],
@@ -163,18 +171,19 @@ def describe_evaluation(
         "main_scores": found.main_scores,
         "parts": {target: [list(row) for row in found.list_parts(target)] for target in found.tasks},
         "worst_slices": {target: find_worst_slices(found, target) for target in found.tasks},
-        "mistakes": {
-            target: _describe_mistakes(each, split, forms, found.tasks)
-            for target, each in form["mistakes"].items()
-        },
+        "mistakes": {target: describe(each) for target, each in form["mistakes"].items()},
     }
 
 
 def _describe_mistakes(
-    mistakes: Sequence[Mapping[str, Any]], split: Split, forms: Mapping[str, str], targets: Container[str]
+    mistakes: Sequence[Mapping[str, Any]],
+    split: Split,
+    forms: Mapping[str, str],
+    targets: Container[str],
+    pictures: Thumbnails,
 ) -> list[dict[str, Any]]:
     """Return mistakes with the values of their records, pictures included, in place of shortened inputs."""
-    records = describe_records(split, [each["row"] for each in mistakes], forms, targets)
+    records = describe_records(split, [each["row"] for each in mistakes], pictures, forms, targets)
     return [
         {
             **{key: value for key, value in each.items() if key not in ("inputs", "file")},

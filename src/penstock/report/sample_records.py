@@ -11,18 +11,25 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.dataset import Split
+from penstock.decode.sample_view import Thumbnails
+from penstock.decode.short_value import show_value
 from penstock.errors import PenstockError
-from penstock.report.pictures import make_thumbnail
 from penstock.schema.schema import Schema
 from penstock.score.evaluation import format_date
-from penstock.score.mistakes import shorten_value
 from penstock.score.scores import to_number
 
 MOST_FIELDS: Final = 30
 """Maximum number of values of a record that are shown: targets, then fields in the order of the schema."""
 
+_MAX_CHARS: Final = 500  # of a text
 _MOST_NUMBERS: Final = 100  # of a sequence
+_LONGEST_SIDE: Final = 160  # of a thumbnail: a card on a phone is about twice as wide, in CSS pixels
 _LEAST_NUMBERS: Final = 16  # fewer are easier to read than to draw
+
+
+def start_pictures() -> Thumbnails:
+    """Return new thumbnails for one half of a report: the page has less than 3 MB with both."""
+    return Thumbnails(_LONGEST_SIDE, max_pictures=120, max_chars=1_000_000, max_pixels=500_000_000)
 
 
 def choose_rows(num_records: int, num_wanted: int) -> list[int]:
@@ -39,6 +46,7 @@ def choose_rows(num_records: int, num_wanted: int) -> list[int]:
 def describe_records(
     split: Split,
     rows: Iterable[int],
+    pictures: Thumbnails,
     forms: Mapping[str, str] | None = None,
     left_out: Container[str] = (),
 ) -> list[dict[str, Any]]:
@@ -47,6 +55,7 @@ def describe_records(
     Args:
         split: The split.
         rows: Numbers of the records.
+        pictures: Makes the thumbnails; images beyond its limits are described by their text alone.
         forms: Type of the values in each raw column: "date" and "time" are stored as numbers.
         left_out: Names of fields that are not shown.
     """
@@ -60,7 +69,9 @@ def describe_records(
             found.append({**record, "error": str(error), "values": []})
             continue
         values = [
-            _describe_value(name, split.schema[name].type_name, sample.get(name), (forms or {}).get(name))
+            _describe_value(
+                name, split.schema[name].type_name, sample.get(name), (forms or {}).get(name), pictures
+            )
             for name in names[:MOST_FIELDS]
         ]
         found.append({**record, "values": values, "num_left": max(0, len(names) - MOST_FIELDS)})
@@ -73,21 +84,17 @@ def sort_fields(schema: Schema) -> list[str]:
     return sorted(schema, key=lambda name: order.get(schema[name].role, 2))
 
 
-def _describe_value(name: str, type_name: str, value: Any, form: str | None) -> dict[str, Any]:
+def _describe_value(
+    name: str, type_name: str, value: Any, form: str | None, pictures: Thumbnails
+) -> dict[str, Any]:
     if value is None:
         return {"name": name, "type": type_name, "text": None}
     date = format_date(value, form or "value")
-    found: dict[str, Any] = {"name": name, "type": type_name, "text": date or _format(shorten_value(value))}
-    picture = make_thumbnail(value) if type_name in ("image", "tensor") else None
+    found: dict[str, Any] = {"name": name, "type": type_name, "text": date or show_value(value, _MAX_CHARS)}
+    picture = pictures.make(value) if type_name in ("image", "tensor") else None
     if picture is not None:
         found["picture"] = picture
     if isinstance(value, np.ndarray) and value.ndim == 1 and len(value) >= _LEAST_NUMBERS:
         step = -(-len(value) // _MOST_NUMBERS)
         found["numbers"] = [to_number(float(each)) for each in value[::step]]
     return found
-
-
-def _format(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_format, value))
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

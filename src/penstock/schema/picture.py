@@ -1,10 +1,12 @@
 """The header of an encoded image: its format, its width and its height, read by the core.
 
 In: the bytes of a file, or enough of its beginning. Out: a `Picture`, or None if they are not an image.
+Arrays that can be drawn as pictures are recognized by their shape.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from penstock import _native
@@ -20,6 +22,11 @@ _FORMATS: Final[tuple[ImageFormat, ...]] = (
     "gif",
     "bmp",
 )  # by the core's numbers, from 1
+
+
+_LEAST_SIDE: Final = 8  # smaller arrays are easier to read as numbers
+_LARGEST_SIDE: Final = 4096
+_CHANNELS: Final = (1, 3, 4)
 
 
 class Picture(NamedTuple):
@@ -46,3 +53,15 @@ def read_picture(data: bytes) -> Picture | None:
     """
     header = _native.read_image_header(data)
     return Picture(_FORMATS[header.format - 1], header.width, header.height) if header.format else None
+
+
+def is_picture_shape(shape: Sequence[int]) -> bool:
+    """Whether an array has the shape of a picture: two sides, or with them 1, 3 or 4 channels.
+
+    Example:
+        >>> is_picture_shape((28, 28)), is_picture_shape((64, 48, 3)), is_picture_shape((3, 3))
+        (True, True, False)
+    """
+    if len(shape) not in (2, 3) or (len(shape) == 3 and shape[2] not in _CHANNELS):
+        return False
+    return min(shape[:2]) >= _LEAST_SIDE and max(shape[:2]) <= _LARGEST_SIDE

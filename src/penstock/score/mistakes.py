@@ -5,23 +5,19 @@ In: truths, predictions, and the split they come from. Out: `Mistake`s, the grea
 
 from __future__ import annotations
 
-import math
 from collections.abc import Container
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.dataset import Split
+from penstock.decode.short_value import shorten_value
 from penstock.errors import PenstockError
 from penstock.model.task import Task
-from penstock.schema.picture import read_picture
 from penstock.score.scores import Number, compute_losses, predict_codes, to_number
 from penstock.transform.vocabulary import Entry
-
-_MOST_CHARS: Final = 200  # of a text
-_MOST_ITEMS: Final = 8  # of a list
 
 
 @dataclass(frozen=True)
@@ -135,26 +131,3 @@ def read_inputs(samples: Split, row: int, targets: Container[str]) -> dict[str, 
     except PenstockError:
         return {}
     return {name: shorten_value(value) for name, value in sample.items() if name not in targets}
-
-
-def shorten_value(value: Any) -> Any:
-    """Return a value as JSON can hold it, in at most a few hundred characters.
-
-    Example:
-        >>> shorten_value(b"GIF89a" + bytes([64, 0, 48, 0]))
-        'gif 64 × 48, 10 bytes'
-    """
-    if isinstance(value, bytes):
-        picture = read_picture(value)
-        size = f" {picture.width} × {picture.height}" if picture is not None and picture.width else ""
-        return f"{'bytes' if picture is None else picture.format}{size}, {len(value):,} bytes"
-    if isinstance(value, str):
-        return value if len(value) <= _MOST_CHARS else f"{value[:_MOST_CHARS]}…"
-    if isinstance(value, np.ndarray) and value.ndim > 1:
-        return f"{value.dtype} ({', '.join(map(str, value.shape))})"
-    if isinstance(value, list | np.ndarray):
-        items = [shorten_value(each) for each in value[:_MOST_ITEMS]]
-        return [*items, "…"] if len(value) > _MOST_ITEMS else items
-    if isinstance(value, np.generic):
-        value = value.item()
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

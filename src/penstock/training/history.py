@@ -33,7 +33,7 @@ NOT_METRICS: Final = ("epoch", "step", "learning_rate", *TIMES)
 """Columns of `history.csv` that are not metrics."""
 
 VALIDATION: Final = "validation"
-"""Label of curves that were measured on validation records."""
+"""Label of the curves of validation records."""
 
 Row: TypeAlias = Mapping[str, float]
 Numbers: TypeAlias = list[float | None]
@@ -115,6 +115,25 @@ def pair_curves(metrics: Mapping[str, Numbers]) -> dict[str, dict[str, Numbers]]
             base, label = "loss", f"{VALIDATION}, without penalties"
         found.setdefault(base, {})[label] = values
     return dict(sorted(found.items(), key=lambda item: item[0] != "loss"))
+
+
+def pair_runs(runs: Mapping[str, Mapping[str, Numbers]]) -> dict[str, dict[str, Numbers]]:
+    """Return the curves of each metric of several runs, with the name of the run in their labels.
+
+    Of several runs, only curves of validation are kept if there are any, so that they fit into one chart.
+
+    Args:
+        runs: Metrics of each run as columns, by its name; "" for the only one.
+    """
+    pairs = {run: pair_curves(metrics) for run, metrics in runs.items()}
+    has_validation = any(VALIDATION in curves for each in pairs.values() for curves in each.values())
+    found: dict[str, dict[str, Numbers]] = {}
+    for run, metrics in pairs.items():
+        for name, curves in metrics.items():
+            for label, values in curves.items():
+                if len(runs) == 1 or not has_validation or label == VALIDATION:
+                    found.setdefault(name, {})[f"{run}, {label}" if run else label] = values
+    return found
 
 
 def find_best(rows: Sequence[Row], monitor: str | None, targets: Iterable[str] = ()) -> Row | None:

@@ -29,7 +29,7 @@ from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
 from penstock.training.average import average_models
 from penstock.training.checkpoint import read_result
-from penstock.training.history import list_column, list_metrics, pair_curves, read_history
+from penstock.training.history import list_metrics, pair_runs, read_history
 from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
@@ -120,20 +120,16 @@ class Run:
         """Return the curves of losses and metrics; of an ensemble, those of its members."""
         targets = [(task.name, task.describe()) for task in islice(self.tasks.values(), _MOST_TARGETS)]
         size = count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
+        runs = {each.folder.name: each.history for each in self.members[:_MOST_MEMBERS]}
+        pairs = pair_runs({name: list_metrics(rows) for name, rows in (runs or {"": self.history}).items()})
         parts = [make_table(("target", "task"), targets, num_rows=len(self.tasks))]
-        if self.members:
-            members = self.members[:_MOST_MEMBERS]
-            for name in ("loss", "val_loss"):
-                curves = {each.folder.name: list_column(each.history, name) for each in members}
-                known = {each: values for each, values in curves.items() if any(values)}
-                parts += [draw_curves(f"{name} by epoch", known)] if known else []
-        for name, curves in islice(pair_curves(list_metrics(self.history)).items(), _MOST_CHARTS):
+        for name, curves in islice(pairs.items(), _MOST_CHARTS):
             parts.append(draw_curves(f"{name} by epoch", curves))
         return make_block(f"Run {self.folder}: {size}", *parts)
 
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
-        size = f"{len(self.members)} members" if self.members else f"{len(self.history)} epochs"
+        size = count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
         return f"Run({str(self.folder)!r}, {size}, {targets})"
 
 

@@ -19,11 +19,12 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainT
 from starlette.routing import Route
 
 from penstock.decode.pixels import PixelError
+from penstock.decode.short_value import show_number
 from penstock.errors import OptionError, PenstockError, UnknownNameError
 from penstock.foundation.wording import show
 from penstock.view.access import Access, AccessMiddleware
 from penstock.view.browser import Browser, Page
-from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, Cell, show_number
+from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, Cell
 from penstock.view.frame import DUMP_BYTES
 from penstock.view.picture import SIZES
 from penstock.view.predictions import Outcome

@@ -15,10 +15,11 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.decode.short_value import describe_bytes, show_number
 from penstock.foundation.wording import count
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
-from penstock.schema.picture import read_picture
+from penstock.schema.picture import is_picture_shape, read_picture
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 Kind: TypeAlias = Literal["missing", "number", "text", "image", "chart", "list", "bytes"]
@@ -89,18 +90,6 @@ def make_cell(field: Field, value: Any, *, is_long: bool = False) -> Cell:
     return MISSING if value is None else CELLS[type(field)](field, value, is_long)
 
 
-def show_number(value: float) -> str:
-    """Return a number as text, with six significant digits if it is not a whole number."""
-    if isinstance(value, bool | np.bool_):
-        return str(bool(value)).lower()
-    if isinstance(value, int | np.integer):
-        return str(int(value))
-    number = float(value)
-    if math.isfinite(number) and number == int(number) and abs(number) < 1e15:
-        return str(int(number))
-    return f"{number:.6g}"
-
-
 def show_text(text: str, most: int) -> tuple[str, bool]:
     """Return the beginning of a text without control characters, and whether it was cut."""
     return text[:most].translate(_CONTROLS), len(text) > most
@@ -108,15 +97,7 @@ def show_text(text: str, most: int) -> tuple[str, bool]:
 
 def is_picture(field: Field) -> bool:
     """Whether the values of a field are drawn as pictures: images, and arrays with two sides."""
-    if isinstance(field, Tensor):
-        shape = field.shape
-        is_plane = len(shape) == 2 or (len(shape) == 3 and shape[2] in (1, 3, 4))
-        return is_plane and min(shape[:2]) >= 2 and max(shape[:2]) <= MAX_SIDE
-    return isinstance(field, Image)
-
-
-MAX_SIDE: Final = 4096
-"""Longest side of an array that is drawn as a picture."""
+    return is_picture_shape(field.shape) if isinstance(field, Tensor) else isinstance(field, Image)
 
 
 def _make_number(_: Field, value: Any, __: bool) -> Cell:
@@ -135,8 +116,7 @@ def _make_image(_: Field, value: bytes, __: bool) -> Cell:
     picture = read_picture(value)
     if picture is None or not picture.width:
         return Cell("bytes", f"not an image, {len(value):,} bytes: {value[:_HEAD_BYTES].hex(' ')}")
-    text = f"{picture.format} {picture.width} × {picture.height}, {len(value):,} bytes"
-    return Cell("image", text, width=picture.width, height=picture.height)
+    return Cell("image", describe_bytes(value), width=picture.width, height=picture.height)
 
 
 def _make_bytes(_: Field, value: bytes, __: bool) -> Cell:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumns, Dense, Ragged
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
+from penstock.decode.short_value import show_number
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.array import Sequence
@@ -25,7 +26,6 @@ from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
-from penstock.view.cell import show_number
 from penstock.view.opened_data import TRAIN, OpenedData
 from penstock.view.query import Query
 from penstock.view.scan_jobs import Watch

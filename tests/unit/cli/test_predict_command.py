@@ -27,7 +27,7 @@ def trained(tmp_path_factory):
 def folder(trained, tmp_path, monkeypatch):
     """A folder with new rows, in which every run is the one that was trained."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(job, "_open_run", lambda run, options: trained)
+    monkeypatch.setattr(job, "open_trained", lambda run, model, functions: trained)
     monkeypatch.setattr(predict, "import_quietly", lambda name: None)
     lines = [f"{row['name']},{row['age']}\n" for row in ROWS]
     (tmp_path / "new.csv").write_text("name,age\n" + "".join(lines))

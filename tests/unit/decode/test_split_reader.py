@@ -5,7 +5,6 @@ import pytest
 
 import penstock as ps
 from penstock.decode import sample_view, split_reader
-from penstock.decode.sample_view import show_value
 from penstock.errors import OptionError
 from png_files import RGB, draw, encode
 from record_files import example, write_gzip, write_plain
@@ -155,18 +154,3 @@ def test_frame_keeps_integers_with_missing_values_exact(tmp_path):
     assert frame["w"].isna().tolist() == [False, False, True]
     assert list(made.to_pandas(["i"])) == ["i"]
     assert isinstance(frame.index, pd.RangeIndex)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (list(range(100)), "[0, 1, 2, 3, 4, 5, 6, 7, … 92 more]"),
-        (np.zeros((64, 64), np.float32), "float32 (64, 64)"),
-        (np.array(2.5), "2.5"),
-        (1 / 3, "0.333333"),
-        (b"abc", "3 bytes"),
-        ([], "[]"),
-    ],
-)
-def test_value_is_a_short_text(value, text):
-    assert show_value(value) == text

@@ -1,6 +1,5 @@
 """The page: escaped, complete in itself, small, and drawn for anything that the figures may hold."""
 
-import base64
 import json
 import re
 
@@ -11,7 +10,6 @@ import penstock as ps
 from image_files import saved
 from penstock.report import charts
 from penstock.report.page import draw_page
-from penstock.report.pictures import make_thumbnail
 from penstock.report.report import write_report
 from report_pages import check_page
 
@@ -74,19 +72,6 @@ def test_photos_become_thumbnails_of_some_kilobytes(tmp_path):
     assert len(pictures) == 12
     assert max(map(len, pictures)) < 40_000
     assert out.stat().st_size < 3_000_000
-
-
-def test_formats_that_loaders_do_not_decode_unasked_are_left_to_the_browser():
-    small = saved(np.zeros((8, 8, 3), np.uint8), "gif")
-    assert make_thumbnail(small) == f"data:image/gif;base64,{base64.b64encode(small).decode()}"
-    assert make_thumbnail(small + bytes(40_000)) is None
-
-
-def test_array_in_the_shape_of_an_image_has_a_thumbnail_and_others_have_none():
-    assert make_thumbnail(np.linspace(-1, 1, 28 * 28).reshape(28, 28)).startswith("data:image/png")
-    assert make_thumbnail(np.full((4, 4), np.nan)).startswith("data:image/png")
-    assert make_thumbnail(np.zeros((28, 28, 2))) is None
-    assert make_thumbnail(np.zeros(9)) is None
 
 
 def test_damaged_image_is_shown_as_its_description(tmp_path):

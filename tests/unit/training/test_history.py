@@ -8,6 +8,7 @@ from penstock.training.history import (
     find_best,
     list_metrics,
     pair_curves,
+    pair_runs,
     read_history,
     write_history,
 )
@@ -83,6 +84,14 @@ def test_curves_are_paired_with_those_of_validation_and_the_loss_is_first():
     assert pair_curves({"loss": [None], "val_loss": [0.7], "val_data_loss": [0.7]}) == {
         "loss": {"validation": [0.7]}
     }
+
+
+def test_curves_of_several_runs_are_those_of_validation_if_there_are_any():
+    one, other = {"loss": [0.9], "val_loss": [0.8]}, {"loss": [0.5]}
+    assert pair_runs({"": one}) == {"loss": {"training": [0.9], "validation": [0.8]}}
+    assert pair_runs({"a": one, "b": one}) == {"loss": {"a, validation": [0.8], "b, validation": [0.8]}}
+    assert pair_runs({"a": other, "b": other}) == {"loss": {"a, training": [0.5], "b, training": [0.5]}}
+    assert pair_runs({}) == {}
 
 
 def test_best_epoch_is_that_of_the_monitored_metric_or_the_last():

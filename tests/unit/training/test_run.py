@@ -89,17 +89,20 @@ def test_model_that_was_built_is_rebuilt_with_its_weights(built):
     assert list_weights(run.model) == list_weights(model)
     assert (run.history, run.logits, run.data) == (HISTORY, {"y": False}, folder / "data")
     assert run.tasks["y"].labels == ("no", "yes")
-    assert repr(run) == f"Run({str(folder)!r}, 1 epochs, y: binary, 2 labels)"
+    assert repr(run) == f"Run({str(folder)!r}, 1 epoch, y: binary, 2 labels)"
     page = run._repr_html_()
     assert page.count("<svg") == 1  # of the loss; epochs and steps are no curves
     assert "binary, 2 labels" in page
     row = {"epoch": 1, "step": 3, "loss": 0.5, "val_loss": 0.6, "accuracy": 0.9, "seconds": 2.0}
     page = replace(run, history=[row, {**row, "val_loss": float("nan")}])._repr_html_()
     assert page.count("<svg") == 2
-    assert "val_loss" in page
+    assert "</span> training</span>" in page
+    assert "</span> validation</span>" in page
     assert replace(run, history=[])._repr_html_().count("<svg") == 0
-    ensemble = replace(run, history=[], members=(replace(run, history=[row]), run))
-    assert ensemble._repr_html_().count("<svg") == 2
+    members = (replace(run, folder=folder / "member-1", history=[row]), run)
+    page = replace(run, history=[], members=members)._repr_html_()
+    assert page.count("<svg") == 1
+    assert "</span> member-1, validation</span>" in page
     chances = run.predictor()({"x": np.arange(3, dtype=np.float32)})["y"]
     assert chances.shape == (3,)
     assert ((chances > 0) & (chances < 1)).all()

@@ -15,27 +15,11 @@ from penstock.view.cell import (
     draw_lines,
     is_picture,
     make_cell,
-    show_number,
 )
 
 
 def test_missing_value_has_a_cell_of_its_own():
     assert make_cell(Number(), None) == MISSING
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (3, "3"),
-        (3.0, "3"),
-        (0.1 + 0.2, "0.3"),
-        (2**60 + 1, str(2**60 + 1)),
-        (float("nan"), "nan"),
-        (1e300, "1e+300"),
-    ],
-)
-def test_numbers_are_short_and_integers_exact(value, text):
-    assert show_number(value) == text
 
 
 def test_text_is_cut_and_has_no_control_characters():

@@ -1,0 +1,108 @@
+"""Values of samples in few characters: as text for people, and as JSON.
+
+In: any value of a sample. Out: a short text, or a short value that JSON can hold. Nothing here raises because
+of a value, and the work does not grow with the length of values.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from penstock.foundation.wording import count
+from penstock.schema.picture import read_picture
+
+MAX_CHARS: Final = 200
+"""Number of characters of a text that are kept."""
+
+MAX_ITEMS: Final = 8
+"""Number of items of a list that are kept."""
+
+_LARGEST_EXACT: Final = 1e15  # whole numbers below are written with all their digits
+
+
+def show_number(value: Any) -> str:
+    """Return a number as text, with six significant digits if it is not a whole number.
+
+    Example:
+        >>> show_number(3.0), show_number(0.1 + 0.2), show_number(True)
+        ('3', '0.3', 'true')
+    """
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    number = float(value)
+    if math.isfinite(number) and number == int(number) and abs(number) < _LARGEST_EXACT:
+        return str(int(number))
+    return f"{number:.6g}"
+
+
+def describe_bytes(value: bytes) -> str:
+    """Return the number of bytes; of an image also its format and its size in pixels.
+
+    Example:
+        >>> describe_bytes(b"GIF89a" + bytes([64, 0, 48, 0])), describe_bytes(b"abc")
+        ('gif 64 × 48, 10 bytes', '3 bytes')
+    """
+    picture = read_picture(value)
+    if picture is None:
+        return count(len(value), "byte")
+    size = f" {picture.width} × {picture.height}" if picture.width else ""
+    return f"{picture.format}{size}, {count(len(value), 'byte')}"
+
+
+def show_value(value: Any, max_chars: int = MAX_CHARS) -> str:
+    """Return a value as a short text.
+
+    Args:
+        value: The value; None if the record lacks it.
+        max_chars: Number of characters of a text to keep.
+
+    Example:
+        >>> show_value([1, 2.5, "a"]), show_value("a long text", max_chars=6), show_value(None)
+        ('[1, 2.5, a]', 'a long…', '–')
+    """
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value if len(value) <= max_chars else f"{value[:max_chars]}…"
+    if (text := _describe(value)) is not None:
+        return text
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value.item()
+    if isinstance(value, list | np.ndarray):
+        items = [show_value(each, max_chars) for each in value[:MAX_ITEMS]]
+        more = [f"… {len(value) - len(items):,} more"] if len(value) > len(items) else []
+        return f"[{', '.join([*items, *more])}]"
+    return show_number(value) if isinstance(value, int | float | np.number | np.bool_) else str(value)
+
+
+def shorten_value(value: Any) -> Any:
+    """Return a value as JSON can hold it, in at most a few hundred characters.
+
+    Example:
+        >>> shorten_value([1, 2.5, "a"]), shorten_value(b"abc"), shorten_value(float("nan"))
+        ([1, 2.5, 'a'], '3 bytes', 'nan')
+    """
+    if isinstance(value, str):
+        return show_value(value)
+    if (text := _describe(value)) is not None:
+        return text
+    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim):
+        items = [shorten_value(each) for each in value[:MAX_ITEMS]]
+        return [*items, "…"] if len(value) > MAX_ITEMS else items
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.item()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _describe(value: Any) -> str | None:
+    """Return the description of bytes and of arrays with several sides; None for other values."""
+    if isinstance(value, bytes):
+        return describe_bytes(value)
+    if isinstance(value, np.ndarray) and value.ndim > 1:
+        return f"{value.dtype} ({', '.join(map(str, value.shape))})"
+    return None
