@@ -1,6 +1,8 @@
 """Pages of reports, read as a browser does."""
 
 import html.parser
+import re
+from itertools import pairwise
 
 
 class Reader(html.parser.HTMLParser):
@@ -8,12 +10,14 @@ class Reader(html.parser.HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.tags, self.given, self.texts = [], [], []
+        self.tags, self.given, self.texts, self.labels = [], [], [], []
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(tag)
         self.given += [(tag, name, value or "") for name, value in attrs]
+        if tag in ("img", "svg"):
+            self.labels.append(dict(attrs).get("alt" if tag == "img" else "aria-label"))
 
     def handle_data(self, data):
         self.texts.append(data)
@@ -31,6 +35,11 @@ def check_page(page):
             assert value.startswith(("#", "data:image/")), (tag, name, value)
     assert "url(" not in page
     assert "@import" not in page
+    assert all(read.labels)  # for those who cannot see pictures and charts
+    levels = [int(tag[1]) for tag in read.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
     policy = next(value for tag, name, value in read.given if "default-src" in value)
     assert "default-src 'none'" in policy
     assert "script-src" not in policy

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.foundation.wording import count
 from penstock.schema.picture import read_picture
 
 MAX_CHARS: Final = 200
@@ -47,11 +46,12 @@ def describe_bytes(value: bytes) -> str:
         >>> describe_bytes(b"GIF89a" + bytes([64, 0, 48, 0])), describe_bytes(b"abc")
         ('gif 64 × 48, 10 bytes', '3 bytes')
     """
+    num_bytes = f"{len(value):,} {'byte' if len(value) == 1 else 'bytes'}"
     picture = read_picture(value)
     if picture is None:
-        return count(len(value), "byte")
+        return num_bytes
     size = f" {picture.width} × {picture.height}" if picture.width else ""
-    return f"{picture.format}{size}, {count(len(value), 'byte')}"
+    return f"{picture.format}{size}, {num_bytes}"
 
 
 def show_value(value: Any, max_chars: int = MAX_CHARS) -> str:

@@ -20,7 +20,7 @@ import matplotlib as mpl
 from markupsafe import Markup, escape
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import EngFormatter, MaxNLocator, ScalarFormatter
 
 from penstock.score.evaluation import format_date
 
@@ -46,6 +46,7 @@ _SETTINGS: Final = {
     "font.size": 10,
     "axes.edgecolor": _GRID,
     "axes.labelcolor": _TEXT,
+    "xtick.major.pad": 6,  # below the label of the vertical axis at the origin
     "xtick.color": _GRID,
     "xtick.labelcolor": _TEXT,
     "ytick.color": _GRID,
@@ -60,11 +61,14 @@ _SETTINGS: Final = {
     "axes.axisbelow": True,
     "grid.color": _GRID,
     "grid.linewidth": 0.6,
-    "axes.formatter.limits": (-4, 5),
+    "axes.formatter.limits": (-4, 300),  # large numbers have a formatter of their own
     "axes.formatter.useoffset": False,
 }
-_WIDTH: Final = 5.0  # inches of 72 pixels: the text of a card on a phone is about as wide
+_WIDTH: Final = 4.4  # inches of 72 pixels: the text of a card is about as wide
+_SQUARE: Final = 4.0
 _MOST_CHARS: Final = 22
+_LARGE_TICK: Final = 1e4
+_LARGEST_UNIT: Final = 1e10
 _LARGEST: Final = 1e290  # margins and ticks of larger numbers overflow
 _NUMBER: Final = re.compile(r"-?\d+\.\d+")
 _SPACE: Final = "{http://www.w3.org/2000/svg}"
@@ -155,7 +159,7 @@ def draw_lines(
         diagonal: Whether to draw the diagonal from (0, 0) to (1, 1).
         markers: Whether to mark the points.
     """
-    with _draw(3.6 if is_square else _WIDTH, 3.0 if is_square else 2.1) as (figure, axes):
+    with _draw(_SQUARE if is_square else _WIDTH, 3.2 if is_square else 2.0) as (figure, axes):
         if diagonal:
             axes.plot([0, 1], [0, 1], color=_GRID, linewidth=1.2, linestyle=(0, (4, 3)))
         for number, (x, y) in enumerate(series.values()):
@@ -179,7 +183,7 @@ def draw_lines(
 
 def draw_points(x: Numbers, y: Numbers, title: str, *, x_label: str, y_label: str) -> Markup:
     """Draw points, and the line on which both numbers are equal."""
-    with _draw(3.6, 3.2) as (figure, axes):
+    with _draw(_SQUARE, 3.4) as (figure, axes):
         numbers = [each for each in map(_keep_drawable, (*x, *y)) if not math.isnan(each)]
         ends = [min(numbers, default=0.0), max(numbers, default=1.0)]
         axes.plot(ends, ends, color=_GRID, linewidth=1.2, linestyle=(0, (4, 3)))
@@ -196,7 +200,7 @@ def draw_heat(matrix: Sequence[Sequence[int]], title: str) -> Markup:
     """Draw a matrix of counts as squares, each row relative to its sum."""
     color = (0.15, 0.45, 0.75)  # inside a picture, so that it cannot follow the style sheet
     shares = [[each / max(1, sum(row)) for each in row] for row in matrix]
-    with _draw(3.6, 3.3) as (figure, axes):
+    with _draw(_SQUARE, 3.5) as (figure, axes):
         axes.imshow(
             [[(*color, share**0.6) for share in row] for row in shares],
             interpolation="nearest",
@@ -248,7 +252,17 @@ def _shorten(value: object, most: int = _MOST_CHARS) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
+def _shorten_ticks(figure: Any) -> None:
+    """Label axes with large numbers as 20 k or 1.5 M, rather than with a power of ten at their end."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            ends = max(map(abs, axis.get_view_interval()))
+            if ends >= _LARGE_TICK and isinstance(axis.get_major_formatter(), ScalarFormatter):
+                axis.set_major_formatter(EngFormatter() if ends < _LARGEST_UNIT else "{x:.3g}")
+
+
 def _finish(figure: Any, title: str, *, has_layout: bool = True) -> Markup:
+    _shorten_ticks(figure)
     if has_layout:
         figure.tight_layout(pad=0.4)
     text = io.StringIO()

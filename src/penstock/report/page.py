@@ -52,9 +52,14 @@ def draw_page(report: Mapping[str, Any]) -> str:
         extensions=["jinja2.ext.do"],
     )
     environment.filters.update(
-        count=_format_count, counted=count, number=_format_any, percent=_format_percent, score=format_score
+        count=_format_count,
+        counted=_format_counted,
+        number=_format_any,
+        percent=_format_percent,
+        score=format_score,
     )
     environment.filters.update(size=_format_size, seconds=_format_seconds, answer=_format_answer)
+    environment.filters.update(signed=_format_signed)
     environment.globals.update(
         charts=charts, titles=_TITLES, shares=_find_shares, few=_take_few, charted=_choose_charted
     )
@@ -115,7 +120,7 @@ def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
         add("fields", _format_count(data["num_fields"]))
         add("size", _format_size(data["bytes"]))
         serious = sum(each["is_serious"] for each in data["warnings"])
-        add("warnings about the data", str(len(data["warnings"])), f"{serious} serious" if serious else "")
+        add("warnings", str(len(data["warnings"])), f"{serious} serious" if serious else "")
     return tiles
 
 
@@ -232,6 +237,10 @@ def _format_count(value: int) -> str:
     return f"{value:,}"
 
 
+def _format_counted(value: int, noun: str) -> str:
+    return f"{value:,} {noun}" if value == 1 else f"{value:,} {noun}s"
+
+
 def _format_any(value: float | None) -> str:
     if value is None:
         return "–"
@@ -242,7 +251,9 @@ def _format_any(value: float | None) -> str:
 def _format_percent(value: float | None) -> str:
     if value is None:
         return "–"
-    return f"{100 * value:.3g} %" if value < 0.1 else f"{100 * value:.1f} %"
+    if 0 < value < 0.001:
+        return "< 0.1 %"
+    return f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
 
 
 def _format_size(num_bytes: float) -> str:
@@ -264,4 +275,10 @@ def _format_seconds(value: float) -> str:
 def _format_answer(value: Any) -> str:
     if isinstance(value, list):
         return ", ".join(map(_format_answer, value)) or "none"
-    return format_score(value) if isinstance(value, float) else str(value)
+    if isinstance(value, float) and not value.is_integer():
+        return format_score(value)
+    return f"{value:,.0f}" if isinstance(value, float) else str(value)
+
+
+def _format_signed(value: float) -> str:
+    return f"{'−' if value < 0 else '+'}{format_score(abs(value))}"

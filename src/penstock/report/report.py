@@ -157,6 +157,7 @@ def _report_folder(
 ) -> dict[str, Any]:
     with importing("write_report", "train"):
         from penstock.report.run_report import describe_folds, read_folds  # noqa: PLC0415 - YAML
+        from penstock.training.run_files import find_data  # noqa: PLC0415 - YAML
 
     settings = read_folds(folder)
     if settings is None:
@@ -164,7 +165,10 @@ def _report_folder(
             from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
         return _report_run(open_run(folder, *code), data, options, on_progress)
-    found, notes = _open_data(folder / "folds" if data is None else data, {})
+    stored = find_data(folder, settings)
+    if not isinstance(stored, list) and not stored.exists():
+        stored = folder / "folds"  # a copy of its records, by fold
+    found, notes = _open_data(stored if data is None else data, {})
     described = None if found is None else describe_data(found, options, on_progress)
     folds = describe_folds(folder, settings)
     return _make("folds", folder.resolve().name, folds=folds, data=described, notes=notes)

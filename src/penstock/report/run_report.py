@@ -212,7 +212,7 @@ def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
     listed: list[dict[str, Any]] = [
         {
             "field": name,
-            "value": f"{each.name} {units.get(name, '')}".rstrip(),
+            "value": each.name if each.is_missing else f"{each.name} {units.get(name, '')}".rstrip(),
             "records": each.records,
             "score": value,
         }

@@ -66,6 +66,11 @@ class SliceScores:
     form: str = "value"
 
     @property
+    def is_missing(self) -> bool:
+        """Whether the records have no value."""
+        return self.value is None and self.low is None
+
+    @property
     def name(self) -> str:
         """The value or the range, as text."""
         if self.low is not None and self.high is not None:

@@ -33,6 +33,7 @@ def test_numbers_are_short_and_integers_exact(value, text):
         (PHOTO, f"jpeg 9 × 6, {len(PHOTO)} bytes", f"jpeg 9 × 6, {len(PHOTO)} bytes"),
         (b"\x89PNG\r\n\x1a\n", "png, 8 bytes", "png, 8 bytes"),
         (b"\x00", "1 byte", "1 byte"),
+        (bytes(12345), "12,345 bytes", "12,345 bytes"),
         ("a" * 300, "a" * 200 + "…", "a" * 200 + "…"),
         ("short", "short", "short"),
         (np.zeros((64, 64), np.float32), "float32 (64, 64)", "float32 (64, 64)"),

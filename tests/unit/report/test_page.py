@@ -2,11 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import penstock as ps
+import penstock.report as package
 from image_files import saved
 from penstock.report import charts
 from penstock.report.page import draw_page
@@ -117,3 +119,57 @@ def test_chart_follows_the_style_sheet_and_is_small():
         re.findall(r"var\(--\w+\)|currentColor", chart)
     )
     assert not re.findall(r"#[0-9a-f]{6}", chart)
+
+
+STYLE = (Path(package.__file__).parent / "templates" / "style.css").read_text()
+
+
+def read_schemes():
+    """Return the colours of the style sheet: light, dark, print."""
+    found, known = [], {}
+    for block in re.findall(r":root \{(.*?)\}", STYLE, re.DOTALL):
+        known = known | dict(re.findall(r"--([\w-]+): ([^;]+);", block))
+        found.append(known)
+    return dict(zip(("light", "dark", "print"), found, strict=True))
+
+
+def read_color(text):
+    if text.startswith("#"):
+        digits = text[1:] if len(text) == 7 else "".join(2 * each for each in text[1:])
+        return [int(digits[at : at + 2], 16) for at in (0, 2, 4)]
+    return [int(each) for each in text.split(",")]
+
+
+def measure_contrast(one, other):
+    """Return the ratio of luminances as WCAG 2 defines it."""
+
+    def find_luminance(color):
+        parts = [each / 255 for each in color]
+        linear = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((find_luminance(one), find_luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark", "print"])
+def test_texts_can_be_read_on_every_background(scheme):
+    colors = {name: read_color(value) for name, value in read_schemes()[scheme].items()}
+    for text, back in (
+        *(("text", back) for back in ("page", "card", "note-back", "serious-back")),
+        *(("quiet", back) for back in ("page", "card", "note-back")),
+        *(("link", back) for back in ("page", "card")),
+        ("serious", "serious-back"),
+    ):
+        assert measure_contrast(colors[text], colors[back]) >= 4.5, (text, back)
+    # The darkest cell of a confusion matrix: three quarters of its colour over that of a card.
+    mixed = [0.75 * a + 0.25 * b for a, b in zip(colors["heat"], colors["card"], strict=True)]
+    assert measure_contrast(colors["text"], mixed) >= 4.5
+    for number in range(charts.NUM_COLORS):
+        assert measure_contrast(colors[f"c{number}"], colors["card"]) >= 3, number
+
+
+def test_axes_with_large_numbers_have_short_labels():
+    chart = str(charts.draw_lines({"a": ([1, 2], [2e5, 8e5])}, "t"))
+    assert "400 k" in chart
+    assert "1e5" not in chart

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from penstock.model.task import Task
 from penstock.report.report import write_report
 from penstock.report.run_report import describe_history, find_worst_slices
 from penstock.score.evaluation import Evaluation, SliceScores
+from penstock.score.split_evaluation import BY_LENGTH
 from penstock.training.history import write_history
 from penstock.training.run_files import write_run_config
 from report_pages import check_page
@@ -177,6 +179,15 @@ def test_worst_slices_have_enough_records_and_are_worse_than_all():
     assert [(each["value"], each["records"], each["score"]) for each in found["slices"]] == [
         ("(missing)", 40, 0.6),
         ("dog", 500, 0.7),
+    ]
+
+
+def test_slices_by_length_have_their_unit_and_missing_values_none():
+    found = make_evaluation([(12, 900, 0.7), (None, 40, 0.6)])
+    found = replace(found, slice_notes=(f"kind{BY_LENGTH}characters",))
+    assert [each["value"] for each in find_worst_slices(found, "y")["slices"]] == [
+        "(missing)",
+        "12 characters",
     ]
 
 
