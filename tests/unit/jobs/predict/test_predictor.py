@@ -119,7 +119,7 @@ def test_changed_file_is_an_error_that_names_it(run, tmp_path):
 
 
 def test_bundle_of_a_model_that_is_built_otherwise_now_is_refused(export, monkeypatch):
-    monkeypatch.setattr("penstock.model.encoder.ngrams._PAIR_WEIGHT", 1.25)
+    monkeypatch.setattr("penstock.model.encoder.ngrams._RANK_WEIGHT", 1.25)
     with pytest.raises(ExportError) as caught:
         ps.Predictor(export)
     assert caught.value.path == str(export / "model.py")
