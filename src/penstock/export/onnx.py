@@ -35,10 +35,12 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
         OptionError: A layer of the model cannot be converted, which the error names.
         WriteError: The disk is full, or fails.
     """
-    from penstock.export.onnx_model import write_model  # noqa: PLC0415 - Keras, which predictions do not need
+    # Both import Keras, which predictions do not need.
+    from penstock.export.onnx_model import write_model  # noqa: PLC0415
+    from penstock.training.run import make_served_model  # noqa: PLC0415
 
     write_parts(run, folder)
-    return write_model(run.model, tuple(run.tasks), folder / FILE_NAME)
+    return write_model(make_served_model(run), tuple(run.tasks), folder / FILE_NAME)
 
 
 def open_model(

@@ -22,8 +22,9 @@ from penstock.export.raw_inputs import RawInput, RawReader, loosen_schema, name_
 from penstock.export.served_outputs import plan_outputs
 from penstock.foundation.program import DefineFunction
 from penstock.model.signature import find_inputs, name_outputs
+from penstock.model.task import Task
 from penstock.schema.declaration import load_plan_declaration
-from penstock.training.run import Run
+from penstock.training.run import Run, make_served_model
 from penstock.transform.pipeline import Pipeline
 
 SERVING: Final = "serving_default"
@@ -50,7 +51,8 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
     tensors, prepare, scope = make_preprocessing(pipeline, _find_forms(run.settings.get("plan")))
     temperatures = {name: choice.temperature for name, choice in run.choices.items()}
     targets = plan_outputs(run.tasks, run.logits, temperatures)
-    call = _make_call(run)
+    model = make_served_model(run)
+    call = _make_call(model, run.tasks)
 
     def serve(raw: Mapping[str, Any]) -> dict[str, Any]:
         named = call(prepare(raw))
@@ -69,7 +71,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
         for name, each in tensors.items()
     }
     module = tf.Module()
-    module.model_variables = [each.value for each in run.model.variables]
+    module.model_variables = [each.value for each in model.variables]
     module.tables = [each for each in scope.values() if isinstance(each, tf.lookup.StaticHashTable)]
     functions = {
         name: tf.function(tf.autograph.experimental.do_not_convert(each), input_signature=[specs])
@@ -126,15 +128,15 @@ def _find_forms(plan: Any) -> dict[str, str]:
     return {each.name or column: each.form for column, each in declared.columns.items() if each.form}
 
 
-def _make_call(run: Run) -> Any:
+def _make_call(model: keras.Model, tasks: Mapping[str, Task]) -> Any:
     """Return a function from the inputs of the model to its outputs by target."""
-    taken = find_inputs(run.model)
+    taken = find_inputs(model)
     # Keras warns of a dict for a model with one input that was not created from a dict.
-    is_plain = taken is not None and not isinstance(getattr(run.model, "input", None), dict | list | tuple)
+    is_plain = taken is not None and not isinstance(getattr(model, "input", None), dict | list | tuple)
 
     def call(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
         given = next(iter(arrays.values())) if is_plain and len(arrays) == 1 else dict(arrays)
-        return name_outputs(run.model, run.tasks, run.model(given, training=False))
+        return name_outputs(model, tasks, model(given, training=False))
 
     return call
 

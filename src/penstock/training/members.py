@@ -23,6 +23,7 @@ from penstock.model.task import Task
 _SUFFIX: Final = re.compile(r"_members(_\d+)?$")  # with a number if another layer has the name
 _MEAN: Final = "GlobalAveragePooling1D"
 _SLICE: Final = "GetItem"
+_EACH_ALONE: Final = ("Activation", "Rescaling")  # layers after the outputs of members and single inputs
 
 PART_WEIGHT: Final = 0.3
 """Weight of the loss of each output of a single input, beside the mean loss of the members."""
@@ -68,20 +69,66 @@ def find_members(model: keras.Model, tasks: Mapping[str, Task]) -> Members | Non
 
 def _find(tensor: Any) -> tuple[Any, int] | None:
     """Return the predictions of the members whose mean a symbolic output is, and their number, or None."""
-    operation: Any
-    operation, node, _ = getattr(tensor, "_keras_history", (None, 0, 0))
+    operation, node = _find_node(tensor)
     if type(operation).__name__ != _MEAN:
         return None
-    (members,) = operation._inbound_nodes[node].input_tensors
+    (members,) = node.input_tensors
     count = members.shape[1]
-    made_by, node, _ = members._keras_history
+    made_by, cut = _find_node(members)
     if type(made_by).__name__ == _SLICE:  # outputs of single inputs follow the members
-        cut = made_by._inbound_nodes[node]
         if cut.arguments.args[1:] != ((slice(None), slice(None, count)),):
             return None
         (members,) = cut.input_tensors
-        made_by = members._keras_history[0]
-    return (members, count) if _SUFFIX.search(made_by.name) else None
+        made_by = _find_node(members)[0]
+    return (members, count) if made_by is not None and _SUFFIX.search(made_by.name) else None
+
+
+def _find_node(tensor: Any) -> tuple[Any, Any]:
+    """Return the operation that made a symbolic tensor, and its node in the graph; None if not known."""
+    operation: Any
+    operation, number, _ = getattr(tensor, "_keras_history", (None, 0, 0))
+    return operation, None if operation is None else operation._inbound_nodes[number]
+
+
+def without_part_outputs(model: keras.Model, tasks: Mapping[str, Task]) -> keras.Model:
+    """Return a model without the outputs of single inputs, which only training uses; it shares its layers.
+
+    Args:
+        model: The model.
+        tasks: Task of each target.
+
+    Returns:
+        A model with the same outputs, or the model itself if it has no such outputs.
+    """
+    if not is_graph(model):
+        return model
+    named = name_outputs(model, tasks, find_outputs(model))
+    found = {name: _leave_out_parts(each) for name, each in named.items()}
+    if all(each is None for each in found.values()):
+        return model
+    outputs = {name: named[name] if each is None else each for name, each in found.items()}
+    only = next(iter(outputs.values()))
+    return keras.Model(model.input, outputs if len(outputs) > 1 else only, name=model.name)
+
+
+def _leave_out_parts(tensor: Any) -> Any:
+    """Return the mean of the members for a symbolic output, computed for members alone.
+
+    The graph of such an output is: members and outputs of single inputs, concatenated; one layer that works
+    on each of them alone; the slice of the members; their mean. Returns None for any other graph.
+    """
+    found = _find(tensor)
+    if found is None:
+        return None
+    every, count = found
+    layer, node = _find_node(every)
+    joined, inputs = _find_node(node.input_tensors[0])
+    if type(layer).__name__ not in _EACH_ALONE or type(joined).__name__ != "Concatenate":
+        return None
+    members = inputs.input_tensors[0]
+    if joined.axis != 1 or members.shape[1] != count:
+        return None
+    return _find_node(tensor)[0](layer(members))
 
 
 class MeanMetric(keras.metrics.Metric):  # type: ignore[misc]

@@ -30,6 +30,7 @@ from penstock.storage.paths import PathLike
 from penstock.training.average import average_models
 from penstock.training.checkpoint import read_result
 from penstock.training.history import list_metrics, pair_runs, read_history
+from penstock.training.members import without_part_outputs
 from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
@@ -241,6 +242,17 @@ def make_ensemble(folder: Path, settings: Mapping[str, Any], members: Sequence[R
     choices = read_choices(settings.get("facts"), folder / CONFIG_NAME)
     logits = dict.fromkeys(first.tasks, False)
     return Run(folder, model, first.pipeline, first.tasks, logits, [], settings, choices, tuple(members))
+
+
+def make_served_model(run: Run) -> Any:
+    """Return the model of a run for predictions alone: without outputs that only training uses.
+
+    It shares its weights with the model of the run.
+    """
+    models = [without_part_outputs(each.model, run.tasks) for each in run.members or (run,)]
+    if not run.members:
+        return models[0]
+    return average_models(models, run.pipeline, run.tasks, [each.logits for each in run.members])
 
 
 def combine_digests(folders: Sequence[Path]) -> str:

@@ -158,6 +158,9 @@ def test_export_is_checked_and_predicts_as_the_run(run, tmp_path):
         "price": "float32 (rows, 1)",
     }
     assert done.details["inputs"]["about"] == "int32 (rows, about_1)"
+    assert any("_of_about" in each.path for each in run.model.weights)  # for training alone
+    graph = onnx.load(done.folder / FILE_NAME).graph
+    assert not any("_of_about" in each.name for each in (*graph.initializer, *graph.node))
     row = {"age": 3.0, "weight": 20.0, "visits": None, "kind": "c", "zone": 1, "about": "old shy"}
     rows = [
         {**row, "steps": [1, 2], "marks": [], "tags": ["old"]},

@@ -13,7 +13,7 @@ from fit_sources import numbers  # noqa: E402
 from penstock.fields import Category, Number  # noqa: E402
 from penstock.model.options import ModelOptions  # noqa: E402
 from penstock.training.compilation import CompilePlan, TaskLoss, compile_model  # noqa: E402
-from penstock.training.members import MeanMetric, find_members  # noqa: E402
+from penstock.training.members import MeanMetric, find_members, without_part_outputs  # noqa: E402
 from penstock.transform import Encode, Keep  # noqa: E402
 
 PRICE = (Number(role="target"), Keep("float32"), numbers([10, 20, 30, 40, 50, 90]))
@@ -72,6 +72,32 @@ def test_outputs_of_single_inputs_are_trained_and_not_predicted(name):
         for target, values in each.items():
             np.testing.assert_allclose(values[:, 3], moved[target][:, 3], rtol=1e-5)
             assert not np.allclose(values[:, :3], moved[target][:, :3])
+
+
+@pytest.mark.parametrize("name", [*TARGETS, "several"])
+def test_predictions_do_not_need_the_outputs_of_single_inputs(name):
+    pipeline, inputs = make_pipeline({"age": AGE, "note": NOTE, **TARGETS.get(name, SEVERAL)})
+    tasks = find_tasks(pipeline)
+    for model in build_both(pipeline, ModelOptions(members=3)):
+        weights = {each.path for each in model.weights}
+        served = without_part_outputs(model, tasks)
+        expected, found = (keras.tree.flatten(each(inputs)) for each in (model, served))
+        for one, other in zip(expected, found, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+        left = weights - {each.path for each in served.weights}
+        assert len(left) == 2 * len(tasks)  # kernel and bias of one layer per target
+        assert all("_of_note" in path for path in left)
+        assert {each.path for each in model.weights} == weights
+        assert find_members(model, tasks).counts == dict.fromkeys(tasks, 3)
+        assert without_part_outputs(served, tasks) is served
+
+
+def test_models_of_other_forms_are_kept_for_predictions():
+    x = keras.Input((4,), name="x")
+    joined = keras.layers.Concatenate(axis=1)([keras.layers.Reshape((4, 1))(x)] * 2)
+    members = keras.layers.Conv1D(1, 3, padding="same", name="y_members")(joined)  # mixes the members
+    model = keras.Model({"x": x}, keras.layers.GlobalAveragePooling1D(name="y")(members[:, :4]))
+    assert without_part_outputs(model, {"y": TASKS["binary"][0]}) is model
 
 
 @pytest.mark.parametrize(
