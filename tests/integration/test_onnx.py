@@ -1,6 +1,7 @@
 """A trained run as ONNX, which predicts where neither TensorFlow nor Keras can be imported."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -41,14 +42,20 @@ def test_trained_run_predicts_without_tensorflow_and_keras(tmp_path):
     assert done.check.is_fresh
     assert max(done.check.differences.values()) <= 1e-5
     asked = [{key: each for key, each in row.items() if key not in TARGETS} for row in rows[:9]]
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    environment = {name: each for name, each in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
     answered = subprocess.run(
         [sys.executable, "-c", PREDICT, str(done.folder)],
         input=json.dumps(asked),
+        env={**environment, "TMPDIR": str(temporary)},
         capture_output=True,
         text=True,
         check=False,
     )
     assert answered.returncode == 0, answered.stderr
+    # ONNX Runtime keeps the number of its session there while it sends usage data, which must be off.
+    assert list(temporary.iterdir()) == []
     found = json.loads(answered.stdout)
     expected = ps.predict(run, asked).to_pylist()
     assert len(found) == len(expected) == 9

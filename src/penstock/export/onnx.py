@@ -6,12 +6,12 @@ inputs are the arrays that the pipeline makes, and its outputs are those of the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import onnxruntime
 from numpy.typing import NDArray
 
 from penstock.errors import ExportError
@@ -19,6 +19,10 @@ from penstock.export.formats import ExportedModel
 from penstock.export.parts import Parts, read_parts, write_parts
 from penstock.model.predictor import BatchPredictor
 from penstock.transform.map import MapFunction
+
+# ONNX Runtime 1.31 sends usage data to its maker from when it is imported, unless this is set.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+import onnxruntime
 
 if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
