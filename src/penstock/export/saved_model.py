@@ -17,7 +17,7 @@ import tensorflow as tf
 from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
 from penstock.bridge.graph.tensorflow import run_program
-from penstock.errors import OptionError
+from penstock.errors import OptionError, WriteError
 from penstock.export.raw_inputs import RawInput, RawReader, loosen_schema, name_model_inputs
 from penstock.export.served_outputs import plan_outputs
 from penstock.foundation.program import DefineFunction
@@ -29,6 +29,7 @@ from penstock.transform.pipeline import Pipeline
 
 SERVING: Final = "serving_default"
 MODEL_INPUTS: Final = "model_inputs"
+_DISK_ADVICE: Final = "Free some disk space, or choose another folder."
 _ADVICE: Final = "Export the run as a bundle, which runs Penstock's own transforms: --format bundle."
 
 
@@ -38,6 +39,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
     Raises:
         OptionError: The backend of Keras is not TensorFlow; or a transform cannot be expressed in TensorFlow
             operations; `field` names its field.
+        WriteError: The disk is full, or fails.
     """
     if keras.backend.backend() != "tensorflow":
         raise OptionError(
@@ -82,6 +84,9 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
         tf.saved_model.save(module, str(folder), signatures=signatures)
     except AssertionError as error:  # TensorFlow raises it for variables and tables that it does not find
         _refuse_state(str(error))
+    except tf.errors.OpError as error:  # TensorFlow writes by operations of its own
+        reason = error.message.strip().splitlines()[0].rpartition("; ")[2]
+        raise WriteError(f"cannot be written ({reason})", path=folder, advice=_DISK_ADVICE) from error
     return {
         "inputs": {name: each.to_json() for name, each in tensors.items()},
         "outputs": {name: each for target in targets for name, each in target.to_json().items()},

@@ -7,17 +7,18 @@ an error that names the first field that differs. The export is asked in a new p
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import ExportError
+from penstock.errors import ExportError, PenstockError, WriteError
 from penstock.export.formats import Format
 from penstock.jobs.export.check_rows import store_rows
 from penstock.jobs.export.fresh_process import ANSWERS, ask_model, read_answers
@@ -78,15 +79,16 @@ def check_export(
     Raises:
         ExportError: The export cannot be opened, or differs from the run; `field` is the first field that
             does, in the order of the pipeline, or the target if all inputs agree.
+        WriteError: The temporary folder is full.
     """
     inputs = run.pipeline.without_targets()
     needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or _needs_model(run, chosen))
     photos = [name for name, each in inputs.schema.items() if isinstance(each, Image) and chosen.takes_raw]
     tolerance = IMAGE_TOLERANCE if photos else TOLERANCE
-    with TemporaryDirectory(prefix="penstock-export-") as temporary:
-        rows = store_rows(run, recipe, options.check_data, Path(temporary))
+    with _temporary_folder() as temporary:
+        rows = store_rows(run, recipe, options.check_data, temporary)
         expected = ask_model(run.predictor(), inputs, rows)
-        served = ServedModel(run, rows, folder, Path(temporary)) if chosen.takes_raw else None
+        served = ServedModel(run, rows, folder, temporary) if chosen.takes_raw else None
         found: _Answers
         if served is not None:
             found = served.predict(with_inputs=bool(photos))
@@ -94,7 +96,7 @@ def check_export(
             opened = chosen.load().open_model(folder, _find_model(run, chosen, options), options.functions)
             found = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
         else:
-            found = _ask_process(chosen, folder, Path(temporary))
+            found = _ask_process(chosen, folder, temporary)
         differences = {
             name: _compare(task, expected[f"output/{name}"], found.get(f"output/{name}"))
             for name, task in run.tasks.items()
@@ -104,6 +106,22 @@ def check_export(
             raise _make_error(differences, tolerance, _find_input(expected, inside, tolerance, photos))
     images = {name: _measure_gap(name, expected, found) for name in photos if f"input/{name}" in found}
     return CheckResult(len(rows.split), differences, tolerance, not needs_code, images)
+
+
+@contextmanager
+def _temporary_folder() -> Iterator[Path]:
+    """Create a folder for the rows and the answers, and remove it at the end."""
+    try:
+        with TemporaryDirectory(prefix="penstock-export-") as name:
+            yield Path(name)
+    except PenstockError:
+        raise
+    except OSError as error:
+        raise WriteError(
+            f"rows of the check cannot be written ({error.strerror or error})",
+            path=gettempdir(),
+            advice="Free some disk space there, or set TMPDIR to another folder.",
+        ) from error
 
 
 def _needs_model(run: Run, chosen: Format) -> bool:

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-from penstock.errors import OptionError
-from penstock.export.formats import FORMATS
-from penstock.export.manifest import write_manifest
+from penstock.errors import OptionError, PenstockError
+from penstock.export.formats import FORMATS, Format
+from penstock.export.manifest import ExportManifest, write_manifest
 from penstock.foundation.wording import show
 from penstock.jobs.export.check import CheckResult, check_export
 from penstock.jobs.export.folder import check_output, staged_folder
 from penstock.jobs.export.options import ExportChoices, ExportOptions, make_export_options
 from penstock.jobs.predict.raw_layout import find_plan, find_recipe
+from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
 from penstock.training.run import Run, open_run
 
@@ -66,6 +67,7 @@ def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportCho
         ExportError: The export differs from the run; `field` names the first field that does.
         OptionError: The run cannot be exported in this format.
         PathError: The folder already exists, and `overwrite` is False.
+        WriteError: The disk is full, or fails.
 
     Example:
         ```python
@@ -100,14 +102,24 @@ def run_export(
     result = None
     with staged_folder(folder, overwrite=options.overwrite) as hidden:
         _report(on_step, f"write {chosen.name}")
-        details = chosen.load().write(trained, hidden)
-        made = write_manifest(hidden, chosen.name, details)
+        details, made = _write(chosen, trained, folder, hidden)
         num_bytes = sum(path.stat().st_size for path in hidden.rglob("*") if path.is_file())
         if options.check:
             _report(on_step, "check it against the run, in a new process")
             recipe = find_recipe(trained.pipeline, trained.settings, None)
             result = check_export(trained, recipe, chosen, hidden, options)
     return Export(folder, chosen.name, tuple(made.files), num_bytes, result, details)
+
+
+def _write(chosen: Format, run: Run, folder: Path, hidden: Path) -> tuple[Mapping[str, Any], ExportManifest]:
+    """Write the files of an export, and return its details and its manifest."""
+    try:
+        details = chosen.load().write(run, hidden)
+        return details, write_manifest(hidden, chosen.name, details)
+    except PenstockError:
+        raise
+    except OSError as error:  # of a library that writes files itself
+        raise write_failure(folder, error) from error
 
 
 def _report(on_step: Callable[[str], None] | None, text: str) -> None:

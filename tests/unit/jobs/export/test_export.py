@@ -1,13 +1,16 @@
 """`export_model`: bundles that predict as their run does, and exports that must not be written."""
 
+import errno
 import json
+import os
+import tempfile
 
 import numpy as np
 import pytest
 
 import penstock as ps
 from exported_runs import SMALL, make_run, write_run
-from penstock.errors import ExportError, OptionError, PathError
+from penstock.errors import ExportError, OptionError, PathError, WriteError
 from penstock.transform.output import Output
 from raising import raises_with
 
@@ -95,6 +98,21 @@ def test_export_that_fails_in_the_new_process_is_an_error_with_its_reason(run, t
     monkeypatch.setattr(check_module, "_MODULE", "penstock.no_such_module")
     with raises_with(ExportError, "no_such_module"):
         ps.export_model(run, tmp_path / "out")
+    assert list_all(tmp_path) == []
+
+
+@pytest.mark.parametrize("when", ["write", "check"])
+def test_full_disk_is_an_error_with_the_folder_that_is_full(run, tmp_path, monkeypatch, when):
+    def fail(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))  # as libraries do that write files themselves
+
+    monkeypatch.setattr(
+        *{"write": (bundle, "write_parts"), "check": (check_module, "store_rows")}[when], fail
+    )
+    with pytest.raises(WriteError) as caught:
+        ps.export_model(run, tmp_path / "out")
+    assert caught.value.path == {"write": str(tmp_path / "out"), "check": tempfile.gettempdir()}[when]
+    assert os.strerror(errno.ENOSPC) in str(caught.value)
     assert list_all(tmp_path) == []
 
 
