@@ -16,6 +16,8 @@ settings.register_profile("reproducible", _WITHOUT_TIME, derandomize=True, datab
 settings.register_profile("fresh", _WITHOUT_TIME, derandomize=False, print_blob=True)
 settings.load_profile("reproducible")
 
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime, which would send usage data
+
 
 def pytest_configure() -> None:
     """Let tests and what they start hear of interrupts: in the background of a shell they do not."""

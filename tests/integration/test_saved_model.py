@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from exported_runs import SMALL, make_image_run, make_rows, make_run
-from penstock.errors import ExportError, OptionError
+from exported_runs import SMALL, TARGETS, build, make_image_run, make_rows, make_run, write_run
+from penstock.errors import ExportError, OptionError, WriteError
 from penstock.export.raw_inputs import RawInput, encode_rows
+from raising import raises_with
 
-pytest.importorskip("tensorflow")
+tf = pytest.importorskip("tensorflow")
 pytest.importorskip("keras")
-from penstock.export import saved_model as module
+from penstock.export import saved_model as module  # noqa: E402
+from penstock.export import serve_rows  # noqa: E402
+from penstock.jobs.export import served_check  # noqa: E402
+from penstock.training.run import make_ensemble  # noqa: E402
 
 SERVE = """
 import base64, json, sys
@@ -45,32 +49,38 @@ def encode(value):
         return [encode(each) for each in value]
     return value.decode() if isinstance(value, bytes) else value
 
-folder, *requests = sys.argv[1:]
-loaded = tf.saved_model.load(folder)
-serve = loaded.signatures["serving_default"]
-for request in requests:
-    values = json.loads(open(request).read())["inputs"]
+answers = {}
+for folder, requests in json.load(sys.stdin).items():
+    loaded = tf.saved_model.load(folder)
+    serve = loaded.signatures["serving_default"]
     specs = serve.structured_input_signature[1]
-    try:
-        found = serve(**{name: tf.constant(decode(values[name]), spec.dtype) for name, spec in specs.items()})
-        print(json.dumps({name: encode(each.numpy().tolist()) for name, each in sorted(found.items())}))
-    except tf.errors.InvalidArgumentError as error:
-        print(json.dumps({"error": error.message}))
+    answers[folder] = {}
+    for request, form in requests.items():
+        values = form["inputs"]
+        given = {name: tf.constant(decode(values[name]), spec.dtype) for name, spec in specs.items()}
+        try:
+            found = {name: encode(each.numpy().tolist()) for name, each in serve(**given).items()}
+        except tf.errors.InvalidArgumentError as error:
+            found = {"error": error.message}
+        answers[folder][request] = found
+print(json.dumps(answers))
 assert not any(name.split(".")[0] == "penstock" for name in sys.modules)
 """
 
 
-def serve(export, *requests):
-    """Return the answers to requests, each {"inputs": …}, from a process without Penstock."""
-    paths = []
-    for number, request in enumerate(requests):
-        paths.append(export.parent / f"request-{number}.json")
-        paths[-1].write_text(json.dumps(request))
-    command = [sys.executable, "-c", SERVE, *map(os.fspath, (export, *paths))]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False, timeout=200)
+def serve(requests):
+    """Return the answers to requests by export and name, from a process without Penstock."""
+    done = subprocess.run(
+        [sys.executable, "-c", SERVE],
+        input=json.dumps(requests),
+        capture_output=True,
+        text=True,
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        check=False,
+        timeout=200,
+    )
     assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return json.loads(done.stdout)
 
 
 def read_inputs(export):
@@ -78,22 +88,73 @@ def read_inputs(export):
     return {name: RawInput.from_json(name, each) for name, each in form.items()}
 
 
-def test_tables_and_texts_are_served_as_the_run_predicts_them(tmp_path):
-    run = make_run(tmp_path)
-    done = ps.export_model(run, tmp_path / "out", format="saved_model")
+def make_ensemble_run(folder):
+    """Return an ensemble of two models, on fields with names that TensorFlow does not accept."""
+    rows = {"a b": np.arange(20.0), "sold now": ["no", "yes"] * 10}
+    pipeline = ps.Pipeline.fit(ps.convert(rows, folder / "set", target="sold now"))
+    settings = {"data": str(folder / "set"), "model": SMALL.to_json()}
+    for number in (1, 2):
+        write_run(folder / f"member-{number}", build(pipeline, number), pipeline, settings)
+    members = [ps.open_run(folder / f"member-{number}") for number in (1, 2)]
+    return make_ensemble(folder, {"data": str(folder / "set")}, members)
+
+
+TABLE_ROWS = [{name: each for name, each in row.items() if name not in TARGETS} for row in make_rows()]
+TABLE_ROWS += [{**TABLE_ROWS[0], "kind": "never seen", "about": "", "age": None, "tags": []}]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("runs")
+    makers = {"table": make_run, "images": make_image_run, "ensemble": make_ensemble_run}
+    made = {}
+    for name, make in makers.items():
+        (folder / name).mkdir()
+        made[name] = make(folder / name)
+    return made
+
+
+@pytest.fixture(scope="module")
+def exports(runs, tmp_path_factory):
+    """Exports by name; those of a table and of images are checked, each in a new process."""
+    folder = tmp_path_factory.mktemp("exports")
+    return {
+        name: ps.export_model(run, folder / name, format="saved_model", check=name != "ensemble")
+        for name, run in runs.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def answers(runs, exports):
+    """The answers of all exports to requests by name; one process serves them all."""
+    inputs = {name: read_inputs(each.folder) for name, each in exports.items()}
+    rows = {"inputs": encode_rows(inputs["table"], TABLE_ROWS)}
+    infinite = json.loads(json.dumps(rows))
+    infinite["inputs"]["weight"][3] = float("inf")
+    requests = {
+        "table": {
+            "rows": rows,
+            "single": {"inputs": encode_rows(inputs["table"], TABLE_ROWS[5:6])},
+            "infinite": infinite,
+        },
+        "images": {
+            "rows": {"inputs": encode_rows(inputs["images"], ps.open(runs["images"].data)["train"][:])},
+            "damaged": {"inputs": {"photo": ["no image"], "age": [1.0]}},
+        },
+        "ensemble": {"rows": {"inputs": {"a_b": [1.0, 15.0]}}},
+    }
+    found = serve({str(exports[name].folder): each for name, each in requests.items()})
+    return {name: found[str(exports[name].folder)] for name in requests}
+
+
+def test_tables_and_texts_are_served_as_the_run_predicts_them(runs, exports, answers):
+    run, done = runs["table"], exports["table"]
     assert done.check is not None
     assert done.check.is_fresh
     assert done.check.tolerance == 1e-5
     assert max(done.check.differences.values()) <= 1e-5
-    rows = [{name: each for name, each in row.items() if name not in run.tasks} for row in make_rows()]
-    rows += [{**rows[0], "kind": "never seen", "about": "", "age": None, "tags": []}]
-    inputs = read_inputs(tmp_path / "out")
-    request = {"inputs": encode_rows(inputs, rows)}
-    infinite = json.loads(json.dumps(request))
-    infinite["inputs"]["weight"][3] = float("inf")
-    alone = {"inputs": encode_rows(inputs, rows[5:6])}
-    found, single, refused = serve(tmp_path / "out", request, alone, infinite)
-    expected = ps.predict(run, rows).table
+    found, single = answers["table"]["rows"], answers["table"]["single"]
+    expected = ps.predict(run, TABLE_ROWS).table
     assert expected["price"].to_numpy().std() > 0
     assert len(set(expected["adopted"].to_pylist())) == 2
     for target in ("adopted", "breed"):
@@ -104,10 +165,10 @@ def test_tables_and_texts_are_served_as_the_run_predicts_them(tmp_path):
         np.testing.assert_allclose(
             found[f"{target}_probability"], expected[f"{target}_probability"].to_numpy(), atol=1e-5
         )
-        assert found[f"{target}_labels"] == [list(labels)] * len(rows)
+        assert found[f"{target}_labels"] == [list(labels)] * len(TABLE_ROWS)
     np.testing.assert_allclose(found["price"], expected["price"].to_numpy(), rtol=1e-5)
     np.testing.assert_allclose(single["adopted_probability"], found["adopted_probability"][5:6], atol=1e-5)
-    assert "input weight:" in refused["error"]
+    assert "input weight:" in answers["table"]["infinite"]["error"]
     # What `saved_model_cli show` prints are these names.
     assert set(done.details["inputs"]) == {
         *("age", "weight", "visits", "kind", "zone", "about", "steps", "steps_length", "marks"),
@@ -115,31 +176,31 @@ def test_tables_and_texts_are_served_as_the_run_predicts_them(tmp_path):
     }
     assert set(done.details["outputs"]) == set(found)
     with pytest.raises(OptionError) as caught:
-        ps.Predictor(tmp_path / "out")
+        ps.Predictor(done.folder)
     assert "bundle" in caught.value.advice
 
 
-def test_images_are_served_within_a_thousandth(tmp_path):
-    run = make_image_run(tmp_path)
-    done = ps.export_model(run, tmp_path / "out", format="saved_model")
+def test_variables_are_those_that_predictions_need(runs, exports):
+    trained = [each.path for each in runs["table"].model.variables]
+    needed = [path for path in trained if "_of_" not in path]  # outputs of single inputs, for training alone
+    stored = tf.train.list_variables(exports["table"].folder / "variables" / "variables")
+    assert sum(name.startswith("model_variables/") for name, _ in stored) == len(needed) < len(trained)
+
+
+def test_images_are_served_within_a_thousandth(runs, exports, answers):
+    done = exports["images"]
     assert done.check is not None
     assert done.check.tolerance == 1e-3
     assert done.check.differences["sold"] <= 1e-3
     assert 0 <= done.check.images["photo"] <= 1  # of 255
-    rows = ps.open(run.data)["train"][:]
-    (found, damaged) = serve(
-        tmp_path / "out",
-        {"inputs": encode_rows(read_inputs(tmp_path / "out"), rows)},
-        {"inputs": {"photo": ["no image"], "age": [1.0]}},
-    )
-    expected = ps.predict(run, run.data, split="train").table
-    np.testing.assert_allclose(found["sold_probability"], expected["sold_probability"].to_numpy(), atol=1e-3)
-    assert damaged["error"]
+    expected = ps.predict(runs["images"], runs["images"].data, split="train").table
+    found = answers["images"]["rows"]["sold_probability"]
+    np.testing.assert_allclose(found, expected["sold_probability"].to_numpy(), atol=1e-3)
+    assert answers["images"]["damaged"]["error"]
 
 
-def test_preprocessing_that_differs_is_an_error_that_names_its_field(tmp_path, monkeypatch):
+def test_preprocessing_that_differs_is_an_error_that_names_its_field(runs, tmp_path, monkeypatch):
     """The graph is made with another scale of one field, as a defect of an operation would be."""
-    run = make_run(tmp_path)
     make = module.make_preprocessing
 
     def make_other(pipeline, forms):
@@ -147,24 +208,33 @@ def test_preprocessing_that_differs_is_an_error_that_names_its_field(tmp_path, m
         changed = replace(scale.fitted, shift=(scale.fitted.shift[0] + 0.5,))
         return make(pipeline.with_transforms({"visits": replace(scale, fitted=changed)}), forms)
 
+    def run_here(_, arguments):
+        serve_rows.main(*arguments[2:])  # after "-P" and the script
+
     monkeypatch.setattr(module, "make_preprocessing", make_other)
+    monkeypatch.setattr(served_check, "run_process", run_here)  # other tests start a new process
     with pytest.raises(ExportError) as caught:
-        ps.export_model(run, tmp_path / "out", format="saved_model")
+        ps.export_model(runs["table"], tmp_path / "out", format="saved_model")
     assert caught.value.field == "visits"
-    assert not (tmp_path / "out").exists()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "set"]
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_ensemble_with_names_that_tensorflow_does_not_accept_is_served(tmp_path):
-    rows = {"a b": np.arange(20.0), "sold now": ["no", "yes"] * 10}
-    data = ps.convert(rows, tmp_path / "set", target="sold now")
+def test_full_disk_is_an_error_with_its_reason(runs, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "variables.data; No space left on device")
 
-    run = ps.train(data, out=tmp_path / "run", epochs=1, ensemble=2, model_options=SMALL)
-    done = ps.export_model(run, tmp_path / "out", format="saved_model", check=False)
-    assert list(done.details["inputs"]) == ["a_b"]
-    assert done.details["inputs"]["a_b"]["field"] == "a b"
-    (found,) = serve(tmp_path / "out", {"inputs": {"a_b": [1.0, 15.0]}})
-    expected = ps.predict(run, {"a b": [1.0, 15.0]}).table
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    with raises_with(WriteError, "(No space left on device)"):
+        ps.export_model(runs["ensemble"], tmp_path / "out", format="saved_model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ensemble_with_names_that_tensorflow_does_not_accept_is_served(runs, exports, answers):
+    details = exports["ensemble"].details
+    assert list(details["inputs"]) == ["a_b"]
+    assert details["inputs"]["a_b"]["field"] == "a b"
+    found = answers["ensemble"]["rows"]
+    expected = ps.predict(runs["ensemble"], {"a b": [1.0, 15.0]}).table
     np.testing.assert_allclose(
         found["sold_now_probability"], expected["sold now_probability"].to_numpy(), atol=1e-5
     )

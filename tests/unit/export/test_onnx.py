@@ -73,7 +73,11 @@ def compare(model, pipeline, folder, length=7):
     assert max(np.ptp(each) for each in expected.values()) > 1e-3
     stored = onnx.load(folder / FILE_NAME)
     assert {each.name for each in stored.graph.input} == set(pipeline.inputs)
+    # Operators of the standard alone, and no strings: look-ups are those of the pipeline.
+    assert {each.domain for each in stored.opset_import} == {""}
+    assert {each.domain for each in stored.graph.node} == {""}
     assert not any(each.data_type == onnx.TensorProto.STRING for each in stored.graph.initializer)
+    assert not any("String" in each.op_type or each.op_type == "LabelEncoder" for each in stored.graph.node)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from exported_runs import SMALL, make_run, write_run
+from exported_runs import SMALL, build, make_run, write_run
 from penstock.errors import ExportError, OptionError, PathError, WriteError
 from penstock.transform.output import Output
 from raising import raises_with
@@ -19,11 +19,19 @@ from penstock.export import bundle  # noqa: E402
 from penstock.jobs.export import check as check_module  # noqa: E402
 from penstock.jobs.export.check_rows import load_rows  # noqa: E402
 from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
+from penstock.training.run import make_ensemble  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("run"))
+
+
+def ask_here(chosen, export, folder):
+    """Open an export in this process, as `_ask_process` does in a new one; the first test starts one."""
+    opened = chosen.load().open_model(export)
+    inputs = opened.pipeline.without_targets()
+    return ask_model(opened.predictor(), inputs, load_rows(folder, inputs))
 
 
 def list_all(folder):
@@ -68,6 +76,7 @@ def test_exported_form_that_differs_is_an_error_and_leaves_nothing(run, tmp_path
             kernel.assign(value)
 
     monkeypatch.setattr(bundle, "save_weights", save)
+    monkeypatch.setattr(check_module, "_ask_process", ask_here)
     with pytest.raises(ExportError) as caught:
         ps.export_model(run, tmp_path / "out")
     assert caught.value.field in ("adopted", "breed", "price")  # all inputs agree
@@ -77,10 +86,9 @@ def test_exported_form_that_differs_is_an_error_and_leaves_nothing(run, tmp_path
 
 def test_pipeline_that_differs_is_an_error_that_names_the_field(run, tmp_path, monkeypatch):
     """The exported pipeline scales one field otherwise."""
-    load = check_module._ask_process
 
     def change_first(chosen, export, folder):
-        answers = load(chosen, export, folder)
+        answers = ask_here(chosen, export, folder)
         for batch in answers["input/visits"]:
             batch[0] += 0.5
         for batch in answers["output/price"]:
@@ -116,21 +124,14 @@ def test_full_disk_is_an_error_with_the_folder_that_is_full(run, tmp_path, monke
     assert list_all(tmp_path) == []
 
 
-def test_check_data_may_be_raw_rows(run, tmp_path, monkeypatch):
-    asked = []
-
-    def ask(chosen, export, folder):
-        asked.append(folder)
-        opened = ps.Predictor(export)
-        rows = load_rows(folder, opened.pipeline.without_targets())
-        return ask_model(opened._model.predictor(), opened.pipeline.without_targets(), rows)
-
-    monkeypatch.setattr(check_module, "_ask_process", ask)
+@pytest.mark.parametrize(("given", "checked"), [(5, 5), (300, 256)])
+def test_check_data_may_be_raw_rows(run, tmp_path, monkeypatch, given, checked):
+    monkeypatch.setattr(check_module, "_ask_process", ask_here)
     row = {"age": 3.0, "weight": 20.0, "visits": None, "kind": "c", "zone": 1, "about": "old shy"}
-    rows = [{**row, "steps": [1, 2], "marks": [], "tags": ["old"], "age": float(age)} for age in range(5)]
+    rows = [{**row, "steps": [1, 2], "marks": [], "tags": ["old"], "age": float(age)} for age in range(given)]
     done = ps.export_model(run, tmp_path / "out", check_data=rows)
-    assert len(asked) == 1
-    assert done.check.num_rows == 5
+    assert done.check.num_rows == checked
+    assert max(done.check.differences.values()) <= 1e-6
 
 
 def test_without_check_nothing_is_compared(run, tmp_path, monkeypatch):
@@ -180,9 +181,12 @@ def test_code_in_a_bundle_is_never_executed(run, tmp_path):
 
 def test_ensemble_is_exported_with_all_members(tmp_path):
     rows = {"a": np.arange(20.0), "sold": ["no", "yes"] * 10}
-    data = ps.convert(rows, tmp_path / "set", target="sold")
-    options = {"epochs": 1, "model_options": SMALL, "ensemble": 2}
-    run = ps.train(data, out=tmp_path / "run", **options)
+    pipeline = ps.Pipeline.fit(ps.convert(rows, tmp_path / "set", target="sold"))
+    settings = {"data": str(tmp_path / "set"), "model": SMALL.to_json()}
+    for number in (1, 2):
+        write_run(tmp_path / f"member-{number}", build(pipeline, number), pipeline, settings)
+    members = [ps.open_run(tmp_path / f"member-{number}") for number in (1, 2)]
+    run = make_ensemble(tmp_path, {"data": settings["data"]}, members)
     done = ps.export_model(run, tmp_path / "out", check=False)
     assert {"weights-1.safetensors", "weights-2.safetensors"} <= set(done.files)
     expected = ps.predict(run, {"a": [1.0, 15.0]}).table
