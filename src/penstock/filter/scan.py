@@ -147,7 +147,12 @@ def row_lengths(
 
 
 def scan(
-    rows: Rows, plan: DecodePlan, losses: Losses, measure: Measure, num_threads: int = 1
+    rows: Rows,
+    plan: DecodePlan,
+    losses: Losses,
+    measure: Measure,
+    num_threads: int = 1,
+    block_bytes: int = _BLOCK_BYTES,
 ) -> Generator[ScannedBlock]:
     """Yield the results of `measure` for all rows, in order.
 
@@ -159,13 +164,14 @@ def scan(
         losses: What to do with bad records.
         measure: Called in several threads.
         num_threads: Number of threads that read and measure.
+        block_bytes: Bytes of records that a thread decodes together, unless one record has more.
     """
     forward = rows.in_order()
     is_closed = Event()
     with ThreadPoolExecutor(max(1, num_threads), "penstock-scan") as pool:
         results = OrderedResults[list[_BlockResult]](pool, _LOOK_AHEAD * num_threads)
         try:
-            for blocks in _make_tasks(forward):
+            for blocks in _make_tasks(forward, block_bytes):
                 for result in results.submit(_run_task, forward, plan, measure, blocks, is_closed):
                     yield from _report_losses(result, losses)
             for result in results.drain():
@@ -175,9 +181,9 @@ def scan(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _make_tasks(rows: Rows) -> Iterator[list[tuple[int, int]]]:
+def _make_tasks(rows: Rows, block_bytes: int) -> Iterator[list[tuple[int, int]]]:
     """Yield the blocks of each task, in order; a compressed file is one task, read from its start."""
-    blocks = rows.blocks(_BLOCK_ROWS, _BLOCK_BYTES)
+    blocks = rows.blocks(_BLOCK_ROWS, block_bytes)
     for shard, its_blocks in groupby(blocks, lambda block: rows.locate(block[0])[0]):
         if shard.index.compression != "none":
             yield list(its_blocks)

@@ -15,7 +15,14 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import FileResponse, HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import (
+    FileResponse,
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Route
 
 from penstock.decode.pixels import PixelError
@@ -214,11 +221,12 @@ class _Pages:
         split = parameters.get("split") or self._browser.first_split
         try:
             row = parse_number("row", parameters.get("row") or "")
-            data = self._browser.read_payload(split, row)
+            size, parts = self._browser.read_payload(split, row)
         except PenstockError as fault:
             return PlainTextResponse(str(fault), _status(fault))
-        headers = {"Content-Disposition": f'attachment; filename="record-{row}.bin"'}
-        return Response(data, media_type="application/octet-stream", headers=headers)
+        disposition = f'attachment; filename="record-{row}.bin"'
+        headers = {"Content-Disposition": disposition, "Content-Length": str(size)}
+        return StreamingResponse(parts, media_type="application/octet-stream", headers=headers)
 
     def predictions(self, request: Request) -> Response:
         """Send how many records of a split are predicted; a page that waits for them asks for it."""

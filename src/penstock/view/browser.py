@@ -5,8 +5,8 @@ In: queries. Out: plain objects for templates, or `Progress` while a scan is run
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
@@ -17,13 +17,13 @@ from penstock.schema.array import Tensor
 from penstock.schema.scalar import Category, Image, Number
 from penstock.view.cell import MISSING, Cell, is_picture, make_cell
 from penstock.view.field_summary import Summary, summarize
-from penstock.view.frame import DumpLine, Frame, dump_payload, read_payload
+from penstock.view.frame import DumpLine, Frame, dump_payload, iterate_payload
 from penstock.view.opened_data import OpenedData
 from penstock.view.picture import SIZES, draw_picture
 from penstock.view.predictions import Outcome, RunPredictions
 from penstock.view.query import Query
 from penstock.view.records import Record, RecordReader
-from penstock.view.scan_jobs import Progress, ScanJobs
+from penstock.view.scan_jobs import Progress, ScanJobs, SerialWork
 from penstock.view.selection import Selector
 
 TABLE_FIELDS: Final = 20
@@ -40,15 +40,17 @@ class ShownRecord:
     """A record on a page.
 
     Attributes:
-        record: The record, with its location and its error.
+        record: The record, with its location and its error; without its values, which may be large.
         at: Its number among the selected records.
         cells: Cells by field; of the fields that the page shows.
+        has_values: Whether at least one field could be read.
         predictions: Predictions by target; empty without a run.
     """
 
     record: Record
     at: int
     cells: Mapping[str, Cell]
+    has_values: bool = False
     predictions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
@@ -117,6 +119,7 @@ class Browser:
             predictions = RunPredictions(data)
         self.predictions = predictions
         self._jobs = ScanJobs()
+        self._work = SerialWork()
         self._reader = RecordReader(data)
         self._selector = Selector(data, self._jobs, predictions)
 
@@ -160,13 +163,15 @@ class Browser:
         rows = selected.rows(start, start + query.size)
         fields, picture = self._choose_fields(query)
         outcome = self._find_outcome(query.split)
-        records = [
-            self._show(record, start + at, (*fields, *([picture] if picture else [])), outcome)
-            for at, record in enumerate(self._reader.read(query.split, rows))
-        ]
+        names = (*fields, *([picture] if picture else []))
+
+        def read() -> list[ShownRecord]:
+            records = enumerate(self._reader.read(query.split, rows), start)
+            return [self._show(record, at, names, outcome) for at, record in records]
+
         return Page(
             query.change(page=page),
-            tuple(records),
+            tuple(self._work.run(read)),
             len(selected),
             num_pages,
             selected.num_bad,
@@ -195,6 +200,9 @@ class Browser:
         Raises:
             PenstockError: There is no such split or row.
         """
+        return self._work.run(partial(self._read_record, split, row, at, dump_start))
+
+    def _read_record(self, split: str, row: int, at: int, dump_start: int) -> RecordPage:
         record = self._reader.read_one(split, row)
         schema = self.data.schema
         frame, frame_error, dump = None, None, []
@@ -214,14 +222,14 @@ class Browser:
         start = dump[0].offset if dump else 0
         return RecordPage(shown, frame, frame_error, tuple(dump), start, pictures)
 
-    def read_payload(self, split: str, row: int) -> bytes:
-        """Return the bytes of a record; at most 64 MiB.
+    def read_payload(self, split: str, row: int) -> tuple[int, Iterator[bytes]]:
+        """Return the number of bytes of a record, and the bytes in parts.
 
         Raises:
             PenstockError: There is no such record, or its file cannot be read.
         """
-        shard, frame = self._reader.read_frame(split, row)
-        return read_payload(shard, frame)
+        shard, frame = self._work.run(partial(self._reader.read_frame, split, row))
+        return frame.payload_bytes, iterate_payload(shard, frame)
 
     def draw_picture(self, split: str, row: int, name: str, size: str) -> bytes:
         """Return the picture of a field as a PNG file.
@@ -234,6 +242,9 @@ class Browser:
             raise unknown_name(name, self.data.schema)
         if size not in SIZES:
             raise OptionError("size", field="size", expected=" or ".join(SIZES), got=size)
+        return self._work.run(partial(self._draw_picture, split, row, name, size))
+
+    def _draw_picture(self, split: str, row: int, name: str, size: str) -> bytes:
         record = self._reader.read_one(split, row)
         if name not in record.values:
             fault = record.field_errors.get(name) if record.field_errors else record.error
@@ -269,6 +280,7 @@ class Browser:
     def close(self) -> None:
         """Stop all work, and delete temporary files."""
         self._jobs.close()
+        self._work.close()
         if self.predictions is not None:
             self.predictions.close()
 
@@ -306,4 +318,5 @@ class Browser:
             else MISSING
             for name in fields
         }
-        return ShownRecord(record, at, cells, {} if outcome is None else outcome.describe(record.row))
+        predictions = {} if outcome is None else outcome.describe(record.row)
+        return ShownRecord(replace(record, values={}), at, cells, bool(values), predictions)

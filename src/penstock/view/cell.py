@@ -173,11 +173,11 @@ def _make_chart(values: NDArray[Any], is_long: bool) -> Cell:
     shown = ", ".join(_show_item(item) for item in values[:most].tolist())
     text = f"{steps}: {shown}" if len(values) else "empty list"
     cut, is_cut = show_text(text, LONG_CHARS if is_long else SHORT_CHARS)
-    lines = draw_lines(flat[:, :_CHART_LINES].astype(np.float64)) if len(values) > 1 else ()
+    lines = draw_lines(flat[:, :_CHART_LINES]) if len(values) > 1 else ()
     return Cell("chart" if lines else "list", cut, is_cut or len(values) > most, lines)
 
 
-def draw_lines(values: NDArray[np.float64]) -> tuple[Line, ...]:
+def draw_lines(values: NDArray[Any]) -> tuple[Line, ...]:
     """Return the lines of a chart of (steps, lines); of many steps, the means of neighbours.
 
     Steps that are not finite are left out; there is no line without finite steps.
@@ -185,7 +185,8 @@ def draw_lines(values: NDArray[np.float64]) -> tuple[Line, ...]:
     if len(values) > _CHART_POINTS:
         edges = np.linspace(0, len(values), _CHART_POINTS + 1).astype(np.int64)
         with np.errstate(all="ignore"):
-            values = np.stack([values[a:b].mean(axis=0) for a, b in pairwise(edges)])
+            values = np.stack([values[a:b].mean(axis=0, dtype=np.float64) for a, b in pairwise(edges)])
+    values = values.astype(np.float64)
     finite = values[np.isfinite(values)]
     if not len(finite):
         return ()

@@ -5,6 +5,7 @@ In: a shard and a record number. Out: `Frame`, and parts of the payload as a hex
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,6 +23,7 @@ DUMP_BYTES: Final = 1024
 _HEADER_BYTES: Final = 12
 _FOOTER_BYTES: Final = 4
 _LINE_BYTES: Final = 16
+_PART_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -135,10 +137,17 @@ def dump_payload(shard: Shard, frame: Frame, start: int) -> list[DumpLine]:
     ]
 
 
-def read_payload(shard: Shard, frame: Frame) -> bytes:
-    """Return the payload of a record, or the bytes of a damaged range after its header; at most 64 MiB."""
-    size = min(frame.payload_bytes, MAX_CHECKED_BYTES)
-    return read_bytes(shard, frame.record, frame.offset + _HEADER_BYTES, size)
+def iterate_payload(shard: Shard, frame: Frame) -> Iterator[bytes]:
+    """Yield the payload of a record, or the bytes of a damaged range after its header, in parts.
+
+    Raises:
+        PenstockError: The file has changed or cannot be read.
+    """
+    start, size = frame.offset + _HEADER_BYTES, frame.payload_bytes
+    # Without a decompressed copy, each part would be decompressed from the start of the file.
+    step = _PART_BYTES if shard.file() is not None else max(1, size)
+    for at in range(0, size, step):
+        yield read_bytes(shard, frame.record, start + at, min(step, size - at))
 
 
 def read_bytes(shard: Shard, record: int, offset: int, size: int) -> bytes:

@@ -18,7 +18,6 @@ from penstock.jobs.stored_data import Declaration
 from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import ReadOptions
 from penstock.read.origin import Origin
-from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution
@@ -26,6 +25,7 @@ from penstock.schema.schema import Schema
 from penstock.statistics.summary import FieldStatistics, load_statistics
 from penstock.training.run_files import CONFIG_NAME, PIPELINE_NAME, find_data, read_run_config
 from penstock.transform.pipeline import Pipeline
+from penstock.view.bounded_rows import BoundedRows, find_record_limit
 
 TRAIN: Final = "train"
 """Split whose statistics a manifest holds."""
@@ -50,7 +50,7 @@ class OpenedData:
     name: str
     schema: Schema
     payload: Payload
-    splits: Mapping[str, Rows]
+    splits: Mapping[str, BoundedRows]
     notes: Mapping[str, str] = field(default_factory=dict)
     statistics: Mapping[str, FieldStatistics] = field(default_factory=dict)
     run: Path | None = None
@@ -67,7 +67,7 @@ class OpenedData:
         """Whether the records are Examples, and so have fields."""
         return self.payload in ("example", "sequence_example")
 
-    def rows(self, split: str) -> Rows:
+    def rows(self, split: str) -> BoundedRows:
         """Return the rows of a split.
 
         Raises:
@@ -127,11 +127,12 @@ def _describe(
     manifest = opened.manifest
     stored = None if manifest is None else manifest.statistics
     name = Path(paths[0]).resolve().name or paths[0]
+    limit = find_record_limit(resolution.schema, opened.payload)
     return OpenedData(
         name if len(paths) == 1 else f"{name} and {len(paths) - 1} more",
         resolution.schema,
         opened.payload,
-        {split: Rows(rows.shards, can_map=False) for split, rows in opened.splits.items()},
+        {split: BoundedRows(rows.shards, limit) for split, rows in opened.splits.items()},
         {**resolution.notes, **opened.notes},
         {} if stored is None else load_statistics(stored, "$.statistics"),
         paths=tuple(paths),

@@ -7,7 +7,6 @@ that this module made, and an image is refused by its header before its pixels t
 from __future__ import annotations
 
 import io
-import threading
 from typing import Any, Final
 
 import numpy as np
@@ -16,14 +15,17 @@ from PIL import Image as PillowImage
 from penstock.decode.pixels import PixelError
 from penstock.decode.thumbnail import decode_small, draw_array
 from penstock.schema.field import Field
+from penstock.schema.picture import read_picture
 from penstock.schema.scalar import Image
 from penstock.view.cell import is_picture
 
 SIZES: Final = {"small": 224, "large": 1024}
 """Longest side in pixels, by the name of the size."""
 
+MAX_WEBP_PIXELS: Final = 12_500_000
+"""Most pixels of a WebP image: its decoder takes 13 bytes per pixel, those of other formats at most 8."""
+
 _PNG_LEVEL: Final = 3
-_LOCK: Final = threading.Lock()  # one image at a time, so that memory is bounded
 
 
 def draw_picture(field: Field, value: Any, size: str) -> bytes:
@@ -40,11 +42,19 @@ def draw_picture(field: Field, value: Any, size: str) -> bytes:
     """
     if not is_picture(field):
         raise PixelError("a field with pictures", f"a {field.type_name}")
-    with _LOCK:
-        if isinstance(field, Image):
-            pixels = decode_small(value, SIZES[size])
-        else:
-            pixels = draw_array(np.asarray(value), SIZES[size])
-        file = io.BytesIO()
-        PillowImage.fromarray(pixels).save(file, "PNG", compress_level=_PNG_LEVEL)
+    if isinstance(field, Image):
+        _check_pixels(value)
+        pixels = decode_small(value, SIZES[size])
+    else:
+        pixels = draw_array(np.asarray(value), SIZES[size])
+    file = io.BytesIO()
+    PillowImage.fromarray(pixels).save(file, "PNG", compress_level=_PNG_LEVEL)
     return file.getvalue()
+
+
+def _check_pixels(value: bytes) -> None:
+    found = read_picture(value)
+    if found is None or found.format != "webp" or found.width * found.height <= MAX_WEBP_PIXELS:
+        return  # `decode_small` has a limit of its own
+    expected = f"a webp image of at most {MAX_WEBP_PIXELS:,} pixels"
+    raise PixelError(expected, f"{found.width} x {found.height}")

@@ -1,12 +1,11 @@
 """Records by their row numbers: their values, their files and offsets, and the errors of bad ones.
 
-In: a split and row numbers, in any order. Out: `Record`s. Only these records are read, at most 16 MiB of them
-at a time.
+In: a split and row numbers, in any order. Out: `Record`s. Only these records are read, at most 8 MiB of them
+at a time, or one.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.columns import CodedColumns, Ragged, take_rows
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
 from penstock.decode.sample import iterate_samples
@@ -21,15 +21,16 @@ from penstock.errors import CorruptRecordError, FieldError, OptionError, Penstoc
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.read.shard import Shard
+from penstock.schema.array import Sequence
 from penstock.schema.schema import Schema
 from penstock.view.frame import Frame, read_frame
 from penstock.view.opened_data import OpenedData
 from penstock.view.selection import BadRows
 
-MAX_RECORD_BYTES: Final = 64 << 20
-"""Larger records are not decoded for a page."""
+MAX_LIST_VALUES: Final = 200_000
+"""Longest list of strings, or of steps, that is shown."""
 
-_MOST_BYTES: Final = 16 << 20  # decoded together
+_MOST_BYTES: Final = 8 << 20  # decoded together
 
 
 @dataclass(frozen=True)
@@ -67,26 +68,22 @@ class Record:
 
 
 class RecordReader:
-    """Reads records of the opened data; one thread at a time reads, so that memory is bounded."""
+    """Reads records of the opened data; used by one thread, so that memory is bounded."""
 
     def __init__(self, data: OpenedData) -> None:
         self._data = data
-        self._lock = threading.Lock()
         self._scatters: dict[str, Scatter] = {}
         self._plans: dict[tuple[str, ...], tuple[Schema, DecodePlan]] = {}
 
-    def read(self, split: str, rows: NDArray[np.int64]) -> list[Record]:
-        """Return the records of some rows, in their order.
+    def read(self, split: str, rows: NDArray[np.int64]) -> Iterator[Record]:
+        """Yield the records of some rows, in their order; values of earlier ones are not kept.
 
         Raises:
             UnknownNameError: There is no such split.
         """
         scatter = self._scatter(split)
-        found: list[Record] = []
-        with self._lock:
-            for group in _group_by_bytes(scatter.rows, rows):
-                found += self._read_group(scatter, group, tuple(self._data.schema))
-        return found
+        for group in _group_by_bytes(scatter.rows, rows):
+            yield from self._read_group(scatter, group, tuple(self._data.schema))
 
     def read_one(self, split: str, row: int) -> Record:
         """Return one record; if a field does not fit the schema, with the values of the other fields.
@@ -98,16 +95,15 @@ class RecordReader:
         scatter = self._scatter(split)
         self.check_row(split, row)
         wanted = np.array([row], np.int64)
-        with self._lock:
-            record = self._read_group(scatter, wanted, tuple(self._data.schema))[0]
-            if not isinstance(record.error, FieldError):
-                return record
-            values, errors = {}, {}
-            for name in self._data.schema:
-                single = self._read_group(scatter, wanted, (name,))[0]
-                values.update(single.values)
-                if single.error is not None:
-                    errors[name] = single.error
+        (record,) = self._read_group(scatter, wanted, tuple(self._data.schema))
+        if not isinstance(record.error, FieldError):
+            return record
+        values, errors = {}, {}
+        for name in self._data.schema:
+            (single,) = self._read_group(scatter, wanted, (name,))
+            values.update(single.values)
+            if single.error is not None:
+                errors[name] = single.error
         return Record(**{**vars(record), "values": values, "field_errors": errors})
 
     def read_frame(self, split: str, row: int) -> tuple[Shard, Frame]:
@@ -120,8 +116,7 @@ class RecordReader:
         """
         self.check_row(split, row)
         shard, record = self._data.rows(split).locate(row)
-        with self._lock:
-            return shard, read_frame(shard, record)
+        return shard, read_frame(shard, record)
 
     def check_row(self, split: str, row: int) -> None:
         """Refuse a row that does not exist.
@@ -135,39 +130,35 @@ class RecordReader:
             raise OptionError(f"record number in split {split!r}", field="row", expected=expected, got=row)
 
     def _scatter(self, split: str) -> Scatter:
-        with self._lock:
-            if split not in self._scatters:
-                self._scatters[split] = Scatter(self._data.rows(split))
-            return self._scatters[split]
+        if split not in self._scatters:
+            self._scatters[split] = Scatter(self._data.rows(split))
+        return self._scatters[split]
 
     def _read_group(
         self, scatter: Scatter, wanted: NDArray[np.int64], names: tuple[str, ...]
-    ) -> list[Record]:
+    ) -> Iterator[Record]:
         located = [_locate(scatter.rows, row) for row in wanted.tolist()]
-        if len(located) == 1 and located[0].size > MAX_RECORD_BYTES:
-            too_large = OptionError(
-                "size of the record",
-                field="bytes",
-                expected=f"at most {MAX_RECORD_BYTES:,} bytes to show its values",
-                got=f"{located[0].size:,}",
-            )
-            return [Record(**{**vars(located[0]), "error": too_large})]
         if not self._data.is_example:
-            return [_check_frame(scatter.rows, record) for record in located]
+            yield from (_check_frame(scatter.rows, record) for record in located)
+            return
         bad = BadRows()
         try:
             schema, plan = self._plan(names)
             columns, kept = read_scattered(scatter, plan, bad, wanted)
         except PenstockError as error:
-            return [Record(**{**vars(record), "error": error}) for record in located]
-        num_rows = len(wanted) if kept is None else int(kept.sum())
+            yield from (Record(**{**vars(record), "error": error}) for record in located)
+            return
+        good = wanted if kept is None else wanted[kept]
+        long = _find_long(columns, schema, good, scatter.rows)
+        if long:
+            bad.errors_by_row.update(long)
+            intact = np.flatnonzero([row not in long for row in good.tolist()])
+            columns, good = take_rows(columns, intact), good[intact]
+        num_rows = len(good)
         samples = iterate_samples(columns, schema, num_rows)  # type: ignore[arg-type]  # without dictionaries
-        return [
-            Record(**{**vars(record), "error": bad.errors_by_row[record.row]})
-            if record.row in bad.errors_by_row
-            else Record(**{**vars(record), "values": next(samples)})
-            for record in located
-        ]
+        for record in located:
+            fault = bad.errors_by_row.get(record.row)
+            yield Record(**{**vars(record), "values": {} if fault else next(samples), "error": fault})
 
     def _plan(self, names: tuple[str, ...]) -> tuple[Schema, DecodePlan]:
         if names not in self._plans:
@@ -188,6 +179,29 @@ def _group_by_bytes(rows: Rows, wanted: NDArray[np.int64]) -> Iterator[NDArray[n
         yield wanted[start:]
 
 
+def _find_long(
+    columns: CodedColumns, schema: Schema, wanted: NDArray[np.int64], rows: Rows
+) -> dict[int, PenstockError]:
+    """Return the errors of records with lists of so many Python objects that making them takes seconds."""
+    errors: dict[int, PenstockError] = {}
+    for name, each in schema.items():
+        if not isinstance(each, Sequence) or (each.stored == "feature" and each.kind != "bytes"):
+            continue  # numbers in one list are one array
+        lists = Ragged.of(columns[name])
+        lengths = np.maximum(lists.lengths, np.diff(lists.flatten()[1]))
+        for at in np.flatnonzero(lengths > MAX_LIST_VALUES).tolist():
+            shard, record = rows.locate(int(wanted[at]))
+            errors[int(wanted[at])] = FieldError(
+                "number of values",
+                path=shard.path,
+                record=record,
+                field=name,
+                expected=f"at most {MAX_LIST_VALUES:,} to show them",
+                got=f"{int(lengths[at]):,}",
+            )
+    return errors
+
+
 def _locate(rows: Rows, row: int) -> Record:
     shard, record = rows.locate(row)
     offset, end = (int(each) for each in shard.index.offsets[record : record + 2])
@@ -197,13 +211,13 @@ def _locate(rows: Rows, row: int) -> Record:
 
 def _check_frame(rows: Rows, record: Record) -> Record:
     """Find out whether a record that is not an Example is intact, by its checksums."""
+    for _, shard, damage in rows.damaged(np.array([record.row])):
+        return Record(**{**vars(record), "error": damage.error(shard.path)})
     try:
         frame = read_frame(rows.shards[record.shard], record.record)
     except PenstockError as error:
         return Record(**{**vars(record), "error": error})
-    fault = None if frame.damage is None else frame.damage.error(frame.path)
-    if fault is None and frame.payload_crc.is_correct is False:
-        fault = _payload_error(frame)
+    fault = _payload_error(frame) if frame.payload_crc.is_correct is False else None
     return Record(**{**vars(record), "error": fault})
 
 

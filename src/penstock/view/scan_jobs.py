@@ -1,7 +1,8 @@
-"""Work that may take longer than a request: done in the background, its result kept for later requests.
+"""Work that takes long or needs much memory, in threads of its own.
 
-In: a key and a function. Out: its result, or how much of the work is done. Work that no request has asked for
-in a while is given up, and results are kept up to a number of bytes.
+In: a key and a function. Out: its result, or how much of the work is done. Scans run in the background: one
+that no request has asked for in a while is given up, and results are kept up to a number of bytes. Records
+and pictures are read and drawn one at a time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
+
+from penstock import _native
 
 WAIT_SECONDS: Final = 1.8
 """How long a request waits for a result before it shows the progress."""
@@ -25,6 +29,7 @@ MAX_RESULT_BYTES: Final = 48 << 20
 
 _MOST_RESULTS: Final = 256
 _MOST_WORKERS: Final = 2
+_KEPT_BYTES: Final = 8 << 20  # of buffers of the core, for the next request
 _MOST_JOBS: Final = 8  # waiting or running; a new one then stops the oldest
 
 
@@ -37,6 +42,7 @@ class Sized(Protocol):
 
 
 _T = TypeVar("_T", bound=Sized)
+_R = TypeVar("_R")
 
 
 class GivenUpError(Exception):
@@ -87,6 +93,31 @@ class _Job(Generic[_T]):
     future: Future[_T]
 
 
+class SerialWork:
+    """Runs work that needs much memory in one thread: one piece at a time, for any number of requests."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, "penstock-view-serial")
+
+    def run(self, work: Callable[[], _R]) -> _R:
+        """Return the result of some work, once all work before it is done."""
+        return self._pool.submit(_release_after, work).result()
+
+    def close(self) -> None:
+        """Wait for the work that is running, and drop the rest."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _release_after(work: Callable[[], _R]) -> _R:
+    """Do some work, then return its memory to the system: buffers of the core are otherwise kept."""
+    try:
+        return work()
+    finally:
+        if _native.pooled_bytes() > _KEPT_BYTES:
+            _native.empty_pool()
+        _native.trim_memory()
+
+
 class ScanJobs:
     """Runs work in two background threads, each kind of it once, and keeps the results."""
 
@@ -119,7 +150,7 @@ class ScanJobs:
             known: _Job[_T] | None = self._jobs.get(key)
             if known is None or known.watch.is_closed:
                 watch = Watch(self._clock)
-                known = self._jobs[key] = _Job(watch, self._pool.submit(work, watch))
+                known = self._jobs[key] = _Job(watch, self._pool.submit(_release_after, partial(work, watch)))
             job = known
             job.watch.asked = self._clock()
         if not wait([job.future], wait_seconds).done:

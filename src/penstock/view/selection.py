@@ -6,7 +6,6 @@ filter reads the fields that it names once, in bounded memory; the result is one
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from penstock.filter.scan import scan
 from penstock.foundation.wording import show, unknown_name
 from penstock.read.bitmap import Bitmap
 from penstock.read.rows import Rows
+from penstock.view.bounded_rows import SCAN_BYTES, BoundedRows
 from penstock.view.opened_data import OpenedData
 from penstock.view.predictions import Outcome
 from penstock.view.query import Query
@@ -41,7 +41,6 @@ from penstock.view.sorting import (
 )
 from penstock.view.text_search import find_text, list_searchable
 
-_MOST_THREADS: Final = 4  # of a scan: each has a block of up to 16 MiB in memory
 _CHUNK_ROWS: Final = 1 << 20
 _MOST_LISTED: Final = 200  # fields to sort by, in a list; a table has a link for each of its fields
 
@@ -130,7 +129,6 @@ class Selector:
         self._data = data
         self._jobs = jobs
         self._predictions = predictions
-        self._num_threads = min(_MOST_THREADS, os.cpu_count() or 1)
 
     def select(self, query: Query) -> SelectedRows | Progress:
         """Return the records that a query selects, or the progress of the work that finds them.
@@ -172,7 +170,7 @@ class Selector:
                 sorts.append((f"field:{name}", name if meaning == "value" else f"{name} ({meaning})"))
         return [*sorts, ("bytes:", "size of the record")]
 
-    def _find_base(self, query: Query) -> tuple[Rows, int]:
+    def _find_base(self, query: Query) -> tuple[BoundedRows, int]:
         """Return the rows that are searched, those of a split or of one file, and the number of the first."""
         rows = self._data.rows(query.split)
         if query.shard is None:
@@ -180,9 +178,9 @@ class Selector:
         if query.shard >= len(rows.shards):
             expected = f"a number below {len(rows.shards)}"
             raise OptionError("shard", field="shard", expected=expected, got=query.shard)
-        return Rows([rows.shards[query.shard]], can_map=False), rows.starts[query.shard]
+        return rows.of_file(query.shard), rows.starts[query.shard]
 
-    def _match(self, query: Query, rows: Rows) -> Matches | Progress | None:
+    def _match(self, query: Query, rows: BoundedRows) -> Matches | Progress | None:
         is_damaged = query.show == "damaged"
         text = query.filter.strip()
         if not (text or query.search or is_damaged):
@@ -205,7 +203,9 @@ class Selector:
             )
         return found
 
-    def _find_matches(self, rows: Rows, expression: Expression | None, search: str, watch: Watch) -> Matches:
+    def _find_matches(
+        self, rows: BoundedRows, expression: Expression | None, search: str, watch: Watch
+    ) -> Matches:
         schema = self._data.schema
         searched = list_searchable(schema) if search else ()
         needed = dict.fromkeys((*(expression.names if expression else ()), *searched))
@@ -220,12 +220,12 @@ class Selector:
 
         plan = DecodePlan(schema.select(tuple(needed)), strict=self._data.strict)
         losses = CountedLosses()
-        with closing(scan(rows, plan, losses, measure, self._num_threads)) as blocks:
+        with closing(scan(rows, plan, losses, measure, rows.num_threads, SCAN_BYTES)) as blocks:
             masks = _report(((start, values) for start, values in blocks), len(rows), watch)
             bitmap = Bitmap.from_masks(masks, len(rows))
         return Matches(bitmap, losses.count)
 
-    def _find_damaged(self, rows: Rows, watch: Watch) -> Matches:
+    def _find_damaged(self, rows: BoundedRows, watch: Watch) -> Matches:
         """Find the records whose bytes are damaged, or that do not fit the schema."""
         if not self._data.is_example:
             return Matches(Bitmap.from_masks(_check_payloads(rows, watch), len(rows)), 0)
@@ -234,7 +234,8 @@ class Selector:
         def measure(_: Columns, num_rows: int) -> Mask:
             return np.ones(num_rows, np.bool_)  # bad records get False
 
-        with closing(scan(rows, plan, CountedLosses(), measure, self._num_threads)) as blocks:
+        losses = CountedLosses()
+        with closing(scan(rows, plan, losses, measure, rows.num_threads, SCAN_BYTES)) as blocks:
             masks = _report(((start, ~values) for start, values in blocks), len(rows), watch)
             return Matches(Bitmap.from_masks(masks, len(rows)), 0)
 
@@ -246,7 +247,7 @@ class Selector:
         return self._predictions.find(split)
 
     def _sort(
-        self, query: Query, rows: Rows, offset: int, bitmap: Bitmap | None
+        self, query: Query, rows: BoundedRows, offset: int, bitmap: Bitmap | None
     ) -> SortedRows | Progress | None:
         if not query.sort:
             return None
@@ -272,7 +273,6 @@ class Selector:
                 bitmap,
                 descending=descending,
                 strict=self._data.strict,
-                num_threads=self._num_threads,
             )
         else:
             raise (

@@ -27,6 +27,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
+from penstock.view.bounded_rows import SCAN_BYTES, BoundedRows
 from penstock.view.scan_jobs import Watch
 
 MAX_SORTED: Final = 4_000_000
@@ -84,7 +85,7 @@ def check_count(num_records: int) -> None:
 
 
 def sort_by_field(
-    rows: Rows,
+    rows: BoundedRows,
     schema: Schema,
     name: str,
     selected: Bitmap | None,
@@ -92,7 +93,6 @@ def sort_by_field(
     *,
     descending: bool = False,
     strict: bool = False,
-    num_threads: int = 1,
 ) -> SortedRows:
     """Return the selected rows sorted by a field; those without a value, and bad records, come last.
 
@@ -127,7 +127,7 @@ def sort_by_field(
         np.empty(num_records, kind) for kind in (key.dtype, _row_dtype(len(rows)), np.bool_)
     )
     at, is_cut = 0, False
-    with closing(scan(rows, plan, _IgnoredLosses(), measure, num_threads)) as blocks:
+    with closing(scan(rows, plan, _IgnoredLosses(), measure, rows.num_threads, SCAN_BYTES)) as blocks:
         for start, mask, values in _select(blocks, selected):
             watch.report(start, len(rows))
             end = at + len(values)

@@ -1,11 +1,14 @@
 """The pages: what they show, and what hostile requests and hostile records get."""
 
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import pytest
 from starlette.testclient import TestClient
 
+from penstock import _native
 from penstock.view import application as module
 from penstock.view.access import Access
 from penstock.view.application import make_application
@@ -13,7 +16,8 @@ from penstock.view.browser import Browser
 from penstock.view.opened_data import open_data
 from penstock.view.scan_jobs import Progress
 from record_files import example, write_plain
-from viewed_data import BAD_IMAGE_ROW, DAMAGED_ROW, HOSTILE_NAME, HOSTILE_ROW, LOST_ROW
+from viewed_data import BAD_IMAGE_ROW, DAMAGED_ROW, HOSTILE_NAME, HOSTILE_ROW, LOST_ROW, NUM_RECORDS
+from wire.frame import write_record
 
 
 def client_of(browser):
@@ -180,6 +184,29 @@ def test_payload_is_a_download_and_never_a_page(client):
         ("//etc/passwd", 404),
         ("/etc/passwd", 404),
         ("/%ff%fe", 404),
+        ("/?split=%ff%fe", 404),
+        ("/?filter=%ff%fe", 400),
+        ("/?filter=age%20<%20nan", 404),
+        ("/?filter=weight%20<%201e999", 200),
+        ("/?filter=age%20<%20-1", 200),
+        ("/?filter=age%20==%20" + "9" * 400, 200),
+        ("/?search=%00%ff", 200),
+        ("/?search=" + "a" * 201, 400),
+        ("/?split=" + "a" * 60_000, 404),
+        ("/?sort=field:../../etc/passwd", 404),
+        ("/?sort=loss:../x", 400),
+        ("/?shard=../x", 400),
+        ("/?shard=-1", 400),
+        ("/?column=-1", 400),
+        ("/?layout=../x", 400),
+        ("/?size=nan", 400),
+        ("/record?row=NaN", 400),
+        ("/record?row=1e3", 400),
+        ("/record?at=99999999999999999999999", 400),
+        ("/record?row=0&split=../../etc/passwd", 404),
+        ("/statistics?split=../../etc/passwd", 404),
+        ("/statistics?part=1&filter=age%20<", 400),
+        ("/predictions?split=../x", 404),
     ],
 )
 def test_hostile_request_gets_an_answer_without_harm(client, address, status):
@@ -187,6 +214,77 @@ def test_hostile_request_gets_an_answer_without_harm(client, address, status):
     assert answer.status_code == status
     assert "root:" not in answer.text
     assert "Traceback" not in answer.text
+
+
+def test_pages_are_answered_by_their_head_alone(client):
+    for address in ("/", "/record?row=1", "/picture?row=0&field=photo", "/bytes?row=0", "/static/view.css"):
+        answer = client.head(address)
+        assert (answer.status_code, answer.content) == (200, b"")
+    assert client.options("/").status_code == 405
+
+
+@pytest.mark.parametrize("change", ["truncated", "deleted", "replaced"])
+def test_file_that_changes_under_the_viewer_is_an_error_on_its_pages(tmp_path, change):
+    path = write_plain(tmp_path / "a.tfrecord", [example(n=row, text="x" * 5000) for row in range(40)])
+    browser = Browser(open_data([str(path)]))
+    client = client_of(browser)
+    if change == "truncated":
+        assert client.get("/record?row=39").status_code == 200  # the file is open when it changes
+        os.truncate(path, path.stat().st_size // 2)
+    elif change == "deleted":
+        path.unlink()
+    else:
+        write_plain(path, [b"other"])
+    for address in (
+        "/",
+        "/?layout=table&page=1",
+        "/record?row=39",
+        "/statistics",
+        "/?filter=n<3",
+        "/?show=damaged",
+        "/?sort=field:n",
+        "/bytes?row=39",
+    ):
+        answer = client.get(address)
+        assert answer.status_code in (200, 422)
+        assert "Traceback" not in answer.text
+    text = client.get("/record?row=39").text
+    assert ('class="notice fault"' in text) == (change != "deleted")  # a deleted file is still open
+    assert "a.tfrecord" in text
+    browser.close()
+
+
+def test_requests_of_several_browsers_get_their_own_answers(client):
+    def ask(age):
+        answer = client.get("/", params={"filter": f"age == {age}", "sort": "bytes:", "layout": "grid"})
+        return sorted(rows_of(answer.text))
+
+    with ThreadPoolExecutor(6) as browsers:
+        found = list(browsers.map(ask, [*range(12), *range(12)]))
+    expected = [
+        [row for row in range(NUM_RECORDS) if row % 17 == age and row not in (DAMAGED_ROW, LOST_ROW)]
+        for age in range(12)
+    ]
+    assert found == expected * 2
+
+
+def test_record_of_100_mb_is_shown_by_its_bytes(tmp_path):
+    size, path = 100 << 20, tmp_path / "a.tfrecord"
+    header = size.to_bytes(8, "little")
+    with path.open("wb") as file:
+        file.write(b"".join(write_record(example(n=row)) for row in range(3)))
+        file.write(header + _native.masked_crc32c(header).to_bytes(4, "little"))
+        file.truncate(file.tell() + size + 4)  # zeros that take no room on the disk
+    browser = Browser(open_data([str(path)]))
+    client = client_of(browser)
+    for address in ("/", "/?layout=table", "/record?row=3", "/statistics", "/?filter=n<2", "/?show=damaged"):
+        answer = client.get(address)
+        assert answer.status_code == 200
+        assert len(answer.content) < 30_000
+    assert rows_of(client.get("/?filter=n<2").text) == [0, 1]
+    assert client.get("/record?row=3&from=104000000").status_code == 200
+    assert client.head("/bytes?row=3").headers["content-length"] == str(size)
+    browser.close()
 
 
 def test_wrong_filter_keeps_the_form_and_names_the_position(client):

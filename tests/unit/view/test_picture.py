@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from PIL import Image as PillowImage
 
-from image_files import jpeg, png, scene
+from image_files import jpeg, png, saved, scene
 from penstock.decode import thumbnail
 from penstock.decode.pixels import PixelError
 from penstock.schema.array import Tensor
 from penstock.schema.scalar import Image, Number
+from penstock.view import picture as module
 from penstock.view.picture import draw_picture
 
 
@@ -51,6 +52,16 @@ def test_arrays_in_the_shape_of_a_picture_are_drawn():
     colours = np.arange(192, dtype=np.uint8).reshape(8, 8, 3)
     assert np.array_equal(np.asarray(drawn(Tensor((8, 8, 3), "uint8"), colours)), colours)
     assert drawn(Tensor((448, 10, 1), "uint8"), np.zeros((448, 10, 1), np.uint8)).size == (5, 224)
+
+
+def test_webp_has_a_limit_of_its_own(monkeypatch):
+    monkeypatch.setattr(module, "MAX_WEBP_PIXELS", 300)
+    value = saved(scene(20, 20), "WEBP")
+    with pytest.raises(PixelError) as caught:
+        draw_picture(Image(), value, "small")
+    assert (caught.value.got, "300" in caught.value.expected) == ("20 x 20", True)
+    monkeypatch.setattr(module, "MAX_WEBP_PIXELS", 400)
+    assert draw_picture(Image(), value, "small").startswith(b"\x89PNG")
 
 
 def test_other_fields_have_no_picture():

@@ -19,14 +19,14 @@ def reader(gallery):
 
 
 def test_records_come_in_the_order_of_their_numbers_from_any_file(reader):
-    found = reader.read("train", np.array([59, 0, 40, 39]))
+    found = list(reader.read("train", np.array([59, 0, 40, 39])))
     assert [record.row for record in found] == [59, 0, 40, 39]
     assert [record.values["age"] for record in found] == [59 % 17, 0, 40 % 17, 39 % 17]
     assert [(record.shard, record.record) for record in found] == [(1, 19), (0, 0), (1, 0), (0, 39)]
 
 
 def test_damaged_records_have_their_error_and_others_their_values(reader):
-    found = reader.read("train", np.array([LOST_ROW, 6, DAMAGED_ROW, 8]))
+    found = list(reader.read("train", np.array([LOST_ROW, 6, DAMAGED_ROW, 8])))
     assert [record.state for record in found] == ["damaged", "intact", "damaged", "intact"]
     assert isinstance(found[0].error, CorruptRecordError)
     assert (found[2].error.field, found[2].error.record) == ("payload", DAMAGED_ROW)
@@ -61,10 +61,16 @@ def test_compressed_file_is_read_in_any_order(tmp_path):
     assert [each.values["n"] for each in reader.read("all", np.array([17, 3, 11]))] == [17, 3, 11]
 
 
-def test_large_record_is_not_decoded(reader, monkeypatch):
-    monkeypatch.setattr(module, "MAX_RECORD_BYTES", 5000)
-    record = reader.read_one("train", 0)
-    assert (record.error.field, record.values) == ("bytes", {})
+def test_list_of_very_many_strings_is_not_shown_and_other_records_are(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "MAX_LIST_VALUES", 4)
+    payloads = [example(n=row, words=["x"] * (9 if row == 1 else 3)) for row in range(3)]
+    reader = RecordReader(open_data([str(write_plain(tmp_path / "a.tfrecord", payloads))]))
+    first, long, last = reader.read("all", np.arange(3))
+    assert (long.error.field, long.error.record, long.error.got) == ("words", 1, "9")
+    assert [len(each.values["words"]) for each in (first, last)] == [3, 3]
+    single = reader.read_one("all", 1)
+    assert single.values == {"n": 1}
+    assert list(single.field_errors) == ["words"]
 
 
 def test_many_bytes_are_read_in_several_parts(reader, monkeypatch):

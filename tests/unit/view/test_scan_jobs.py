@@ -1,12 +1,13 @@
 """Background work: done once, its result kept up to a size, given up when no one asks for it."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pytest
 
 from penstock.view import scan_jobs as module
-from penstock.view.scan_jobs import Progress, ScanJobs
+from penstock.view.scan_jobs import Progress, ScanJobs, SerialWork
 
 
 @dataclass
@@ -117,3 +118,26 @@ def test_too_much_work_stops_the_oldest(jobs, monkeypatch):
     go_on.set()
     assert jobs.ask("third", make("third"), 30) == Result("third")
     assert stopped == ["first"]
+
+
+def test_work_that_needs_memory_runs_in_one_thread():
+    work = SerialWork()
+    running, most, threads = [], [], set()
+
+    def use_memory():
+        running.append(1)
+        most.append(len(running))
+        threads.add(threading.get_ident())
+        running.pop()
+
+    with ThreadPoolExecutor(8) as requests:
+        for answer in [requests.submit(work.run, use_memory) for _ in range(50)]:
+            answer.result()
+    assert (set(most), len(threads)) == ({1}, 1)
+
+    def fail():
+        raise ValueError("of the work")
+
+    with pytest.raises(ValueError, match="of the work"):
+        work.run(fail)
+    work.close()
