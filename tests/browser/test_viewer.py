@@ -184,7 +184,7 @@ def test_image_is_drawn_and_a_damaged_one_has_its_reason(page, address):
     wait(page, lambda _: image.get_property("naturalWidth"))
     assert (image.get_property("naturalWidth"), image.get_property("naturalHeight")) == (64, 48)
     page.get(f"{address}/?size=100")
-    card = page.find_elements(By.CSS_SELECTOR, ".card")[BAD_IMAGE_ROW]
+    card = wait(page, lambda _: page.find_elements(By.CSS_SELECTOR, ".card"))[BAD_IMAGE_ROW]
     page.execute_script("arguments[0].scrollIntoView()", card)
     wait(page, lambda _: "png" in card.find_element(By.CSS_SELECTOR, ".fault").text)
     page.get(f"{address}/record?row={BAD_IMAGE_ROW}")
