@@ -16,7 +16,7 @@ help: ## Say what there is
 
 $(VENV)/.base: $(CORE)
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python $(INSTALL) --editable '.[train,tensorflow-cpu]'
+	$(BIN)/python $(INSTALL) --editable '.[train,tensorflow-cpu,view]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.base
@@ -31,7 +31,7 @@ $(VENV)/.bench: $(VENV)/.base
 	$(BIN)/python $(INSTALL) --editable '.[bench]'
 	@touch $@
 
-demo: $(VENV)/.base ## From raw files to a trained model: convert, inspect, train, evaluate, predict
+demo: $(VENV)/.base ## From raw files to a trained model and a report: convert, inspect, train, evaluate, predict, export
 	$(BIN)/penstock demo
 
 test: $(VENV)/.test ## Run all tests, with the same examples of property tests in every run

@@ -1,6 +1,7 @@
 """The part of the demo that trains: all of it, on few flowers."""
 
 import contextlib
+import csv
 import io
 import json
 import re
@@ -86,8 +87,30 @@ def test_demo_prints_what_to_type_before_each_result(demo) -> None:
     )
 
 
-def test_demo_report_shows_the_table_that_was_printed(demo) -> None:
-    report = (demo.folder / "report.md").read_text()
+def test_demo_exports_a_model_that_predicts_as_the_run(demo) -> None:
+    assert demo.results["export"] == str(demo.folder / "exported")
+    assert demo.results["checked_rows"] == 200
+    assert demo.results["largest_difference"] <= 1e-5
+    assert demo.results["answered_by_export"] == NUM_NEW
+    predicted = ps.Predictor(demo.folder / "exported").predict(demo.folder / "new.csv").to_pylist()
+    with (demo.folder / "predicted.csv").open(newline="") as file:
+        assert [row[TARGET] for row in csv.DictReader(file)] == [row[TARGET] for row in predicted]
+    assert "\nExport('exported', 'bundle', 5 files, largest difference on 200 rows: " in demo.text
+
+
+def test_demo_ends_with_a_page_about_the_data_and_the_run(demo) -> None:
+    assert demo.results["report"] == str(demo.folder / "report.html")
+    page = (demo.folder / "report.html").read_text()
+    assert "sets_seed" in page
+    assert "visit_hours" in page
+    assert len(page) < 3_000_000
+    assert (
+        f'ps.write_report(run, "report.html")\nPath("report.html").absolute()\n\n{demo.folder}' in demo.text
+    )
+
+
+def test_demo_summary_shows_the_table_that_was_printed(demo) -> None:
+    report = (demo.folder / "summary.md").read_text()
     table = [line for line in demo.text.splitlines() if line.startswith("| ")]
     assert len(table) == 3 + len(ALONE) + 1
     assert [line.split("|")[1].strip() for line in table[3:]] == [*ALONE, "all together"]

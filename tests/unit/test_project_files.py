@@ -56,8 +56,8 @@ def test_extra_that_trains_names_a_backend(extra):
     assert any({"train", "tensorflow-cpu"} <= set(re.findall(r"[a-z-]+", each)) for each in own)
 
 
-def test_makefile_installs_keras_with_a_backend():
-    assert "'.[train,tensorflow-cpu]'" in (ROOT / "Makefile").read_text()
+def test_makefile_installs_keras_with_a_backend_and_the_viewer():
+    assert "'.[train,tensorflow-cpu,view]'" in (ROOT / "Makefile").read_text()
 
 
 def list_stray_tests(tests, source):

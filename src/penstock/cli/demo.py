@@ -47,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
     with importing("penstock demo", "convert"):  # a missing package is reported before anything is written
         import_quietly("penstock.jobs.convert.convert")
     if not args.data:
+        with importing("penstock demo", "report"):
+            import_quietly("penstock.report.page")
+            import_quietly("penstock.report.charts")
         with LiveLines() as lines, importing_keras("penstock demo"):
             lines.draw(["Loading Keras"])
             import_quietly("penstock.jobs.predict.evaluate")
@@ -59,7 +62,9 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**results, "seconds": round(seconds, 1)}))
         return 0
     if "report" in results:
+        program = shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == "penstock" else "penstock"
         print(f"Done in {format_duration(seconds)}. The report: {escape(results['report'])}")
+        print(f"To browse data and predictions: {escape(program)} view {escape(shlex.quote(results['run']))}")
     print(f"Everything is in {escape(str(folder))}. Delete the folder when you no longer need it.")
     return 0
 

@@ -36,7 +36,7 @@ SETTINGS: Final[dict[str, Any]] = {
 
 DAMAGED_RECORD: Final = 17
 
-REPORT: Final = """\
+SUMMARY: Final = """\
 # Will it set seed?
 
 From raw files to a trained and evaluated model: each input alone, and all together.
@@ -57,6 +57,8 @@ From raw files to a trained and evaluated model: each input alone, and all toget
 - `runs/`: one folder per trained model, with settings, pipeline, weights and history
 - `evaluation.json`: the whole evaluation
 - `predicted.csv`: predictions for `new.csv`
+- `exported/`: the model on all inputs with its preprocessing, for `ps.Predictor`
+- `report.html`: the data and the model on all inputs, as a page
 """
 
 T = TypeVar("T")
@@ -131,8 +133,28 @@ def train_alone(flowers: ps.Dataset, epochs: int, show: Presenter) -> dict[str, 
     return runs
 
 
+def export_trained(run: ps.Run) -> Any:
+    """Export the model with its preprocessing, and check that it predicts as before."""
+    # or: penstock export runs/all-together exported
+    # --format saved_model is for TensorFlow alone, --format onnx for ONNX Runtime
+    return ps.export_model(run, "exported")
+
+
+def use_export() -> Any:
+    """Use the exported model."""
+    predictor = ps.Predictor("exported")
+    return predictor.predict("new.csv")
+
+
+def write_page(run: ps.Run) -> Path:
+    """The data and the run on one page."""
+    # or: penstock report runs/all-together --out report.html
+    ps.write_report(run, "report.html")
+    return Path("report.html").absolute()
+
+
 def train_models(show: Presenter, num_flowers: int = 3000, epochs: int = 8) -> dict[str, Any]:
-    """Train a model on all inputs, compare it with models of one kind of input each, and write a report."""
+    """Train a model on all inputs, compare it with models of one kind of input each, export and report it."""
     results, flowers, answers = prepare_data(show, num_flowers)
     run = show.step(train_model, flowers, epochs, show)
     evaluation = show.step(evaluate_model, run, flowers)
@@ -164,14 +186,17 @@ def train_models(show: Presenter, num_flowers: int = 3000, epochs: int = 8) -> d
     show.text(*table, "", *notes)
     numbers = {name: each for name, each in evaluation.targets[TARGET].items() if isinstance(each, float)}
     metrics = ([name, f"{value:.3f}"] for name, value in numbers.items())
-    Path("report.md").write_text(
-        REPORT.format(
+    Path("summary.md").write_text(
+        SUMMARY.format(
             table="\n".join(table),
             notes="\n".join(f"- {note}" for note in notes),
             metrics="\n".join(format_markdown(["Metric", "Value"], *metrics)),
             correct=correct,
         )
     )
+    exported = show.step(export_trained, run)
+    answered = show.step(use_export)
+    report = show.step(write_page, run)
     found = {name.removesuffix(" alone"): scores[name] | speed[name] for name in runs}
     return results | {
         "run": str(Path(run.folder).absolute()),
@@ -182,7 +207,12 @@ def train_models(show: Presenter, num_flowers: int = 3000, epochs: int = 8) -> d
         "together": found.pop(ALL),
         "alone": found,
         "test_records": len(flowers["test"]),
-        "report": str(Path("report.md").absolute()),
+        "summary": str(Path("summary.md").absolute()),
+        "export": str(Path(exported.folder).absolute()),
+        "checked_rows": exported.check.num_rows,
+        "largest_difference": max(exported.check.differences.values()),
+        "answered_by_export": len(answered.to_pylist()),
+        "report": str(report),
     }
 
 

@@ -87,7 +87,7 @@ def no_training(monkeypatch) -> list[str]:
     def train_models(show):
         called.append("models")
         show.watch("photo alone").end("best epoch: 3")
-        return {"right": len(show.step(compare)), "report": "report.md"}
+        return {"right": len(show.step(compare)), "report": "report.html", "run": "my runs/all"}
 
     def explore_data(show, num_flowers=300):
         called.append(f"data {num_flowers}")
@@ -99,7 +99,14 @@ def no_training(monkeypatch) -> list[str]:
     return called
 
 
-def test_demo_ends_with_the_path_of_the_report(tmp_path, capsys, no_training) -> None:
+@pytest.mark.parametrize(
+    ("program", "typed"),
+    [(".venv/bin/penstock", ".venv/bin/penstock"), ("/usr/lib/x/__main__.py", "penstock")],
+)
+def test_demo_ends_with_the_report_and_the_command_of_the_viewer(
+    program, typed, tmp_path, capsys, monkeypatch, no_training
+) -> None:
+    monkeypatch.setattr(sys, "argv", [program, "demo"])
     assert main(["demo", "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
     assert (no_training[-1], err) == ("models", "")
@@ -113,7 +120,8 @@ def test_demo_ends_with_the_path_of_the_report(tmp_path, capsys, no_training) ->
         "",
         "photo alone 0.61",
         "",
-        "Done in 0 s. The report: report.md",
+        "Done in 0 s. The report: report.html",
+        f"To browse data and predictions: {typed} view 'my runs/all'",
         f"Everything is in {tmp_path}. Delete the folder when you no longer need it.",
     ]
 
@@ -121,7 +129,7 @@ def test_demo_ends_with_the_path_of_the_report(tmp_path, capsys, no_training) ->
 def test_demo_in_full_runs_both_parts_on_the_same_flowers(tmp_path, capsys, no_training) -> None:
     assert main(["demo", "--full", "--json", "--out", str(tmp_path)]) == 0
     assert no_training[-2:] == ["models", "data None"]
-    assert set(json.loads(capsys.readouterr().out)) == {"right", "kept", "report", "seconds"}
+    assert set(json.loads(capsys.readouterr().out)) == {"right", "kept", "report", "run", "seconds"}
 
 
 def test_demo_of_the_data_and_of_everything_exclude_each_other(capsys) -> None:
@@ -131,7 +139,11 @@ def test_demo_of_the_data_and_of_everything_exclude_each_other(capsys) -> None:
 
 @pytest.mark.parametrize(
     ("module", "extra"),
-    [("penstock.jobs.train.train", "train"), ("penstock.jobs.convert.convert", "convert")],
+    [
+        ("penstock.jobs.train.train", "train"),
+        ("penstock.jobs.convert.convert", "convert"),
+        ("penstock.report.charts", "report"),
+    ],
 )
 def test_demo_with_a_package_missing_says_what_to_install_and_leaves_nothing(
     module, extra, tmp_path, capsys, monkeypatch

@@ -14,7 +14,7 @@ from typing import Any, Unpack
 from penstock.errors import OptionError, PenstockError
 from penstock.export.formats import FORMATS, Format
 from penstock.export.manifest import ExportManifest, write_manifest
-from penstock.foundation.wording import show
+from penstock.foundation.wording import count, show
 from penstock.jobs.export.check import CheckResult, check_export
 from penstock.jobs.export.folder import check_output, staged_folder
 from penstock.jobs.export.options import ExportChoices, ExportOptions, make_export_options
@@ -45,7 +45,12 @@ class Export:
     details: Mapping[str, Any]
 
     def __repr__(self) -> str:
-        return f"Export({str(self.folder)!r}, format={self.format!r}, {len(self.files)} files)"
+        checked = "not checked"
+        if self.check is not None:
+            difference = max(self.check.differences.values(), default=0.0)
+            rows = count(self.check.num_rows, "row")
+            checked = f"largest difference on {rows}: {difference:.2g}"
+        return f"Export({str(self.folder)!r}, {self.format!r}, {count(len(self.files), 'file')}, {checked})"
 
 
 def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportChoices]) -> Export:
