@@ -36,7 +36,6 @@ from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
 
 _GZIP_LEVEL: Final = 6
 _GZIP_WINDOW: Final = 31  # the largest, in a gzip stream; its header has no name, and 0 for the time
-_READ_BYTES = 1 << 20
 _ANY_SIZE = 1 << 62
 
 Frames: TypeAlias = tuple["memoryview | bytes | NDArray[np.uint8]", NDArray[Any]]
@@ -234,9 +233,5 @@ def has_bytes(folder: Path, shard: ShardEntry) -> bool:
 
 
 def _hash_file(path: Path) -> str:
-    found = hashlib.sha256()
-    buffer = bytearray(_READ_BYTES)
     with path.open("rb", buffering=0) as file:
-        while size := file.readinto(buffer):
-            found.update(memoryview(buffer)[:size])
-    return found.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
