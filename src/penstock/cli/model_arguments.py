@@ -395,9 +395,10 @@ EXPORT: Final = Command(
     summary="write a trained model with its preprocessing as a folder to ship",
     description="""\
 Write the model of a run, with its preprocessing, as a folder that is used elsewhere: a bundle for
-ps.Predictor, or a SavedModel that takes raw values by name and is served by TensorFlow alone. Then compare
-it with the run on 256 rows, in a new process, and print the largest difference of each output. If an output
-differs by more than 1e-5 (1e-3 where TensorFlow decodes images), nothing is written.""",
+ps.Predictor, an ONNX file for ps.Predictor without Keras, or a SavedModel that takes raw values by name and
+is served by TensorFlow alone. Then compare it with the run on 256 rows, in a new process, and print the
+largest difference of each output. If an output differs by more than 1e-5 (1e-3 where TensorFlow decodes
+images), nothing is written.""",
     example="penstock export runs/pets served/pets/1 --format saved_model",
     add_arguments=_add_export,
     keras="penstock.training.run",

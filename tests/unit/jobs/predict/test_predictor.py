@@ -1,6 +1,8 @@
 """`Predictor`: rows of any kind, the same predictions as those of the run."""
 
 import json
+import pickle
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 import pandas as pd
@@ -11,7 +13,7 @@ import pytest
 
 import penstock as ps
 from exported_runs import TARGETS, make_rows, make_run
-from penstock.errors import ExportError, NoSuchPathError, OptionError, SchemaError
+from penstock.errors import ExportError, NoSuchPathError, OptionError, PenstockError, SchemaError, StateError
 from penstock.export.manifest import write_manifest
 
 keras = pytest.importorskip("keras")
@@ -148,6 +150,47 @@ def test_folder_that_is_neither_an_export_nor_a_run_is_an_error(tmp_path, conten
     with pytest.raises(NoSuchPathError) as caught:
         ps.Predictor(tmp_path)
     assert caught.value.path == str(tmp_path)
+
+
+class Mark:
+    """An object that creates a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickled_objects_are_never_loaded(run, tmp_path):
+    """One beside the files has no effect; one instead of a file is an error, also if digests fit."""
+    folder, mark = tmp_path / "out", tmp_path / "mark"
+    ps.export_model(run, folder, check=False)
+    content = pickle.dumps(Mark(mark))
+    (folder / "extra.pkl").write_bytes(content)
+    assert len(ps.Predictor(folder).predict(ROW)) == 1
+    for name in ("weights.safetensors", "pipeline.json", "model.json", "schema.json"):
+        before = (folder / name).read_bytes()
+        (folder / name).write_bytes(content)
+        write_manifest(folder, "bundle", {})
+        with pytest.raises(PenstockError) as caught:
+            ps.Predictor(folder)
+        assert caught.value.path == str(folder / name)
+        (folder / name).write_bytes(before)
+    assert not mark.exists()
+
+
+def test_weights_of_another_pipeline_are_refused(run, tmp_path):
+    """The digests fit: someone has copied the weights of another bundle, and written them again."""
+    ps.export_model(run, tmp_path / "out", check=False)
+    (tmp_path / "other").mkdir()
+    other = make_run(tmp_path / "other", make_rows()[:20])
+    other = ps.export_model(other, tmp_path / "other" / "out", check=False)
+    shutil.copy(other.folder / "weights.safetensors", tmp_path / "out")
+    write_manifest(tmp_path / "out", "bundle", {})
+    with pytest.raises(StateError) as caught:
+        ps.Predictor(tmp_path / "out")
+    assert caught.value.path == str(tmp_path / "out" / "weights.safetensors")
 
 
 def test_damaged_options_of_a_model_are_an_error_that_names_the_file(run, tmp_path):
