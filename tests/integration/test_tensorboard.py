@@ -30,7 +30,10 @@ def read_scalars(folder):
 def test_logs_have_the_metrics_of_the_history(tmp_path):
     rows = [{"x": n / 60, "y": "yes" if n % 3 else "no"} for n in range(60)]
     data = ps.convert(rows, tmp_path / "data", target="y", split="train=0.7,validation=0.3")
-    run = ps.train(data, out=tmp_path / "run", epochs=3, batch_size=16, patience=None, verbose=0)
+    small = ps.options.ModelOptions(preset="small")
+    run = ps.train(
+        data, out=tmp_path / "run", epochs=3, batch_size=16, patience=None, verbose=0, model_options=small
+    )
     for folder, prefix in (("train", ""), ("validation", "val_")):
         found = read_scalars(tmp_path / "run" / "logs" / folder)
         expected = [(at, row[f"{prefix}loss"]) for at, row in enumerate(run.history)]

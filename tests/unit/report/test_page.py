@@ -10,7 +10,8 @@ import pytest
 import penstock as ps
 import penstock.report as package
 from image_files import saved
-from penstock.report import charts
+from penstock.decode.sample_view import Thumbnails
+from penstock.report import charts, data_report, page
 from penstock.report.page import draw_page
 from penstock.report.report import write_report
 from report_pages import check_page
@@ -45,7 +46,8 @@ def test_texts_that_are_not_unicode_are_written(tmp_path):
     draw_page(report).encode()
 
 
-def test_page_of_many_fields_and_classes_is_small(tmp_path):
+def test_page_of_many_fields_and_classes_is_small(tmp_path, monkeypatch):
+    monkeypatch.setattr(page, "_MOST_CHARTED", 6)
     rows = [
         {**{f"x{at}": float((number * 7 + at) % 13) for at in range(150)}, "y": f"class {number % 300}"}
         for number in range(600)
@@ -53,7 +55,8 @@ def test_page_of_many_fields_and_classes_is_small(tmp_path):
     out = tmp_path / "wide.html"
     found = write_report(ps.convert(rows, tmp_path / "wide", target="y"), out)
     assert found["data"]["num_fields"] == 151
-    assert out.stat().st_size < 600_000
+    assert out.stat().st_size < 200_000
+    assert out.read_text().count('<svg class="chart"') == 7  # that of the target twice
     check_page(out.read_text())
 
 
@@ -74,6 +77,18 @@ def test_photos_become_thumbnails_of_some_kilobytes(tmp_path):
     assert len(pictures) == 12
     assert max(map(len, pictures)) < 40_000
     assert out.stat().st_size < 3_000_000
+
+
+def test_pictures_beyond_the_limits_of_a_page_are_described(tmp_path, monkeypatch):
+    few = lambda: Thumbnails(160, max_pictures=5, max_chars=10**6, max_pixels=10**9)  # noqa: E731
+    monkeypatch.setattr(data_report, "start_pictures", few)
+    rows = [{"photo": saved(np.zeros((40, 60, 3), np.uint8), "png"), "y": n % 2} for n in range(20)]
+    found = write_report(ps.convert(rows, tmp_path / "d", target="y", split="train=1.0"), None)
+    photos = [
+        value for each in found["data"]["samples"] for value in each["values"] if value["name"] == "photo"
+    ]
+    assert ["picture" in value for value in photos] == [True] * 5 + [False] * 7
+    assert {value["text"].split(",")[0] for value in photos} == {"png 60 × 40"}
 
 
 def test_damaged_image_is_shown_as_its_description(tmp_path):
