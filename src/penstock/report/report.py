@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import NoSuchPathError, OptionError, importing
+from penstock.errors import NoSuchPathError, OptionError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import check_keywords, show
 from penstock.jobs.stored_data import open_as_trained
@@ -22,6 +22,7 @@ from penstock.report.data_report import OnProgress, describe_data
 from penstock.report.options import ReportOptions
 from penstock.report.page import draw_page
 from penstock.score.importance import find_inputs
+from penstock.shards.lock import OWNER_NAME
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
 from penstock.transform.map import MapFunction
@@ -116,6 +117,7 @@ def run_report(
         given = "data" if data is not None else "model"
         raise OptionError(given, field=given, expected="a run to report on", got=show(source))
     else:
+        _refuse_unfinished(source)
         report = _report_data(source, options, on_progress)
     if path is not None:
         page = draw_page(report).encode()
@@ -127,6 +129,18 @@ def run_report(
 def is_run(source: object) -> bool:
     """Whether a path is the folder of a run, an ensemble or a cross-validation."""
     return isinstance(source, str | os.PathLike) and Path(source, _RUN_NAME).is_file()
+
+
+def _refuse_unfinished(source: object) -> None:
+    """Raise an error for the folder of a run whose training has begun, and which has no settings yet."""
+    if isinstance(source, str | os.PathLike) and Path(source, OWNER_NAME).is_file():
+        raise StateError(
+            "run",
+            path=source,
+            expected="a finished one",
+            got="one whose training has just begun",
+            advice="Wait until it is finished.",
+        )
 
 
 def _make(kind: str, title: str, **parts: Any) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from penstock.report.report import write_report
 from penstock.report.run_report import describe_history, find_worst_slices
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.split_evaluation import BY_LENGTH
+from penstock.shards.lock import OWNER_NAME
 from penstock.training.history import write_history
 from penstock.training.run_files import write_run_config
 from report_pages import check_page
@@ -301,6 +302,15 @@ def test_unfinished_cross_validation_is_refused(tmp_path):
     with pytest.raises(StateError) as caught:
         write_report(tmp_path / "folds", None)
     assert "--resume" in caught.value.advice
+
+
+def test_run_whose_training_has_just_begun_is_refused(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / OWNER_NAME).write_text("{}")
+    with pytest.raises(StateError) as caught:
+        write_report(folder, None)
+    assert (caught.value.path, caught.value.expected) == (str(folder), "a finished one")
 
 
 def test_path_of_nothing_is_refused(tmp_path):
