@@ -41,7 +41,7 @@ test-long: $(VENV)/.test ## Run the property tests with new random examples, and
 	$(BIN)/python -m pytest -m 'hypothesis or long' --hypothesis-profile=fresh --timeout=0
 	$(MAKE) tsan
 
-test-browser: $(VENV)/.test chromium ## Run the tests of the viewer in headless Chromium (installs Debian's if it is missing)
+test-browser: $(VENV)/.test chromium ## Run the tests of the viewer and of reports in headless Chromium (installs Debian's if it is missing)
 	PENSTOCK_BROWSER=required $(BIN)/python -m pytest tests/browser
 
 chromium:

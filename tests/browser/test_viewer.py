@@ -1,41 +1,19 @@
-"""The viewer in a real browser: headless Chromium clicks through the pages, as a person would.
+"""The viewer in a real browser: headless Chromium clicks through the pages, as a person would."""
 
-Needs Debian's packages chromium and chromium-driver; without them the tests are skipped, unless
-`make test-browser` runs them, which installs both and sets PENSTOCK_BROWSER=required.
-"""
-
-import os
 import re
-import shutil
 import threading
 from contextlib import contextmanager
 
 import pytest
 import uvicorn
 
+from chromium_pages import PHONE, SECONDS, By, Keys, WebDriverWait, show, start_chromium
 from penstock.view.access import Access
 from penstock.view.application import make_application
 from penstock.view.browser import Browser
 from penstock.view.opened_data import open_data
 from penstock.view.server import bind
 from viewed_data import BAD_IMAGE_ROW, DAMAGED_ROW, HOSTILE, HOSTILE_ROW, NUM_RECORDS, write_gallery
-
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-IS_REQUIRED = os.environ.get("PENSTOCK_BROWSER") == "required"
-if not IS_REQUIRED and (CHROMIUM is None or DRIVER is None):
-    pytest.skip(
-        "chromium and chromium-driver are not installed: run 'make test-browser'", allow_module_level=True
-    )
-
-if not IS_REQUIRED:
-    pytest.importorskip("selenium", reason="selenium is not installed: run 'make test-browser'")
-from selenium import webdriver  # noqa: E402
-from selenium.webdriver.common.by import By  # noqa: E402
-from selenium.webdriver.common.keys import Keys  # noqa: E402
-from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
-
-SECONDS = 60
-PHONE = 390
 
 
 @contextmanager
@@ -68,14 +46,7 @@ def address(tmp_path_factory):
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory):
     """A browser without a window; one for all tests, as it takes seconds to start."""
-    options = webdriver.ChromeOptions()
-    options.binary_location = CHROMIUM
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    driver.set_page_load_timeout(SECONDS)
+    driver = start_chromium(tmp_path_factory.mktemp("profile"))
     yield driver
     driver.quit()
 
@@ -90,15 +61,6 @@ def page(chromium):
     # network; what scripts and the content policy report are faults of the page.
     logged = [entry for entry in chromium.get_log("browser") if entry["level"] == "SEVERE"]
     assert [entry["message"] for entry in logged if entry["source"] != "network"] == []
-
-
-def show(driver, width=1280, height=900, colours="light"):
-    driver.execute_cdp_cmd(
-        "Emulation.setDeviceMetricsOverride",
-        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
-    )
-    feature = {"name": "prefers-color-scheme", "value": colours}
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
 
 
 def wait(driver, condition):
