@@ -51,7 +51,7 @@ class TooLarge(Damage):
     def error(self, path: Path) -> OptionError:  # type: ignore[override]  # it is not corrupt
         """Return the error of the record."""
         return OptionError(
-            "size of the record",
+            "size",
             path=path,
             record=self.record,
             offset=self.offset,

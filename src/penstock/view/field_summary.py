@@ -117,6 +117,11 @@ class Summary:
     first: int = 0
 
     @property
+    def is_empty(self) -> bool:
+        """Whether no record could be read."""
+        return self.num_read == self.num_bad
+
+    @property
     def nbytes(self) -> int:
         """Approximate number of bytes."""
         return 8192 * len(self.fields)

@@ -68,6 +68,7 @@ class TargetOutcome:
             "prediction": self._show(self.codes[at]),
             "probability": None if np.isnan(probability) else probability,
             "loss": float(self.losses[at]),
+            "measure": "absolute error" if self.kind == "regression" else "loss",
             "is_wrong": bool(self.wrong[at]) and self.kind != "regression",
         }
 
@@ -91,10 +92,20 @@ class Outcome:
     rows: NDArray[np.int64]
     targets: Mapping[str, TargetOutcome]
 
+    @property
+    def has_labels(self) -> bool:
+        """Whether a target has labels, and not numbers, of which each prediction differs somewhat."""
+        return any(target.kind != "regression" for target in self.targets.values())
+
     @cached_property
     def is_wrong(self) -> NDArray[np.bool_]:
-        """Whether a target of each record is predicted wrongly."""
-        return np.asarray(np.any([target.wrong for target in self.targets.values()], axis=0), np.bool_)
+        """Whether a target of each record is predicted wrongly; numbers count only without labels."""
+        judged = [
+            target.wrong
+            for target in self.targets.values()
+            if target.kind != "regression" or not self.has_labels
+        ]
+        return np.asarray(np.any(judged, axis=0), np.bool_)
 
     @cached_property
     def num_wrong(self) -> int:

@@ -61,9 +61,11 @@ class Record:
 
     @property
     def state(self) -> str:
-        """Return "intact"; "damaged" if its bytes are; "unreadable" if it does not fit the schema."""
+        """Return "intact", "damaged", "too large", or "unreadable" if it does not fit the schema."""
         if self.error is None:
             return "intact"
+        if isinstance(self.error, OptionError):
+            return "too large"
         return "damaged" if isinstance(self.error, CorruptRecordError) else "unreadable"
 
 

@@ -46,7 +46,7 @@ def serve(browser: Browser, host: str, port: int, announce: Callable[[str], None
         access = Access.make(host, listener.getsockname()[1])
         config = uvicorn.Config(
             make_application(browser, access),
-            log_level="warning",
+            log_level="error",  # requests that are not HTTP get an answer, and no line each
             access_log=False,
             lifespan="off",
             ws="none",

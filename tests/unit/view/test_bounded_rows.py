@@ -40,7 +40,7 @@ def rows_of(browser, **query):
 
 def test_page_and_record_show_the_size_instead_of_the_values(browser):
     shown = browser.read_page(Query(split="all")).records
-    assert [each.record.state for each in shown] == ["intact"] * 3 + ["unreadable"] + ["intact"] * 4
+    assert [each.record.state for each in shown] == ["intact"] * 3 + ["too large"] + ["intact"] * 4
     error = shown[LARGE].record.error
     assert isinstance(error, OptionError)
     assert (error.field, error.record) == ("bytes", LARGE)
@@ -61,6 +61,7 @@ def test_scans_leave_it_out_and_count_it(browser):
 def test_statistics_leave_it_out_and_count_it(browser):
     summary = browser.summarize(Query(split="all"))
     assert (summary.num_bad, summary.fields[0].count) == (1, 7)
+    assert browser.summarize(Query(split="all", show="damaged")).is_empty
 
 
 def test_damaged_record_that_is_large_counts_once(tmp_path):

@@ -13,7 +13,7 @@ from penstock.training.run_files import write_run_config
 from penstock.view import predictions as module
 from penstock.view.opened_data import open_data
 from penstock.view.prediction_worker import write_outcome
-from penstock.view.predictions import RunPredictions, load_outcome
+from penstock.view.predictions import Outcome, RunPredictions, load_outcome
 from penstock.view.scan_jobs import Progress
 from viewed_data import write_gallery
 
@@ -63,8 +63,15 @@ def test_record_that_was_not_predicted_has_no_prediction(outcome):
 
 def test_wrong_records_are_those_with_a_wrong_target(outcome):
     assert np.asarray(outcome.targets["adopted"].wrong).tolist() == [False, False, True]
-    assert outcome.is_wrong.tolist() == [True, False, True]  # the first by its price
-    assert outcome.num_wrong == 2
+    assert outcome.is_wrong.tolist() == [False, False, True]  # the price of the first differs, as numbers do
+    assert (outcome.num_wrong, outcome.has_labels) == (1, True)
+
+
+def test_numbers_alone_are_judged_by_whether_they_differ(outcome):
+    prices = Outcome(outcome.rows, {"price": outcome.targets["price"]})
+    assert prices.is_wrong.tolist() == [True, False, True]
+    assert prices.has_labels is False
+    assert prices.describe(9)["price"]["measure"] == "absolute error"
 
 
 @pytest.fixture
