@@ -19,11 +19,12 @@ MAX_CHARS: Final = 200
 MAX_ITEMS: Final = 8
 """Number of items of a list that are kept."""
 
+_SIX_DIGITS: Final = 1e5
 _LARGEST_EXACT: Final = 1e15  # whole numbers below are written with all their digits
 
 
 def show_number(value: Any) -> str:
-    """Return a number as text, with six significant digits if it is not a whole number.
+    """Return a number as text, with at least six significant digits, and without a power of ten below 1e15.
 
     Example:
         >>> show_number(3.0), show_number(0.1 + 0.2), show_number(True)
@@ -36,7 +37,7 @@ def show_number(value: Any) -> str:
     number = float(value)
     if math.isfinite(number) and number == int(number) and abs(number) < _LARGEST_EXACT:
         return str(int(number))
-    return f"{number:.6g}"
+    return f"{number:.0f}" if _SIX_DIGITS <= abs(number) < _LARGEST_EXACT else f"{number:.6g}"
 
 
 def describe_bytes(value: bytes) -> str:

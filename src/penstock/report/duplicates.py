@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.report.split_sample import Keys, SplitSample, hash_rows
+from penstock.report.split_sample import EMPTY_KEY, Keys, SplitSample, hash_rows
 from penstock.schema.schema import Schema
 
 _LARGE: Final = ("image", "text", "tensor", "sequence", "bytes")
@@ -72,5 +72,7 @@ def _find_shared_values(
 
 
 def _list_present(sample: SplitSample, name: str) -> Keys:
+    """Return the keys of the values of a field, without those that are missing or empty."""
     present = sample.present.get(name)
-    return sample.keys[name] if present is None else sample.keys[name][present]
+    keys = sample.keys[name] if present is None else sample.keys[name][present]
+    return np.asarray(keys[keys != EMPTY_KEY])

@@ -59,7 +59,7 @@ def draw_page(report: Mapping[str, Any]) -> str:
         score=format_score,
     )
     environment.filters.update(size=_format_size, seconds=_format_seconds, answer=_format_answer)
-    environment.filters.update(signed=_format_signed)
+    environment.filters.update(signed=_format_signed, short=lambda value: _format_any(_round(value)))
     environment.globals.update(
         charts=charts, titles=_TITLES, shares=_find_shares, few=_take_few, charted=_choose_charted
     )

@@ -29,6 +29,11 @@ _LEAST_RECORDS: Final = 100
 _MISSING: Final = np.uint64(0x9E3779B97F4A7C15)
 
 Keys = NDArray[np.uint64]
+EMPTY_KEY: Final = _native.hash_strings(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64))[
+    0
+]
+"""Key of an empty text, list or byte string."""
+
 OnRecords = Callable[[int, int], None]
 
 

@@ -97,6 +97,14 @@ def test_equal_records_in_two_splits_are_counted_without_their_ids(tmp_path):
     assert {"duplicates", "shared_values"} <= list_kinds(data)
 
 
+def test_empty_and_missing_values_are_not_shared(tmp_path):
+    rows = make_rows(
+        steps=lambda n: [] if n % 20 < 2 else [n, n + 1], word=lambda n: None if n % 9 else f"w{n}"
+    )
+    fields = {"steps": ps.fields.Sequence("int64"), "word": ps.fields.Text()}
+    assert describe(rows, tmp_path / "pets", fields=fields)["duplicates"]["fields"] == {}
+
+
 def test_drift_is_found_and_chance_is_not(tmp_path):
     draws = np.random.default_rng(5)
     shift = lambda number: float(draws.normal(0 if number % 2 else 1.5))  # noqa: E731
