@@ -11,10 +11,11 @@ import pytest
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 IS_REQUIRED = os.environ.get("PENSTOCK_BROWSER") == "required"
-if not IS_REQUIRED and (CHROMIUM is None or DRIVER is None):
-    pytest.skip(
-        "chromium and chromium-driver are not installed: run 'make test-browser'", allow_module_level=True
-    )
+if CHROMIUM is None or DRIVER is None:
+    reason = "chromium and chromium-driver are not installed: run 'make test-browser'"
+    if IS_REQUIRED:
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason, allow_module_level=True)
 if not IS_REQUIRED:
     pytest.importorskip("selenium", reason="selenium is not installed: run 'make test-browser'")
 from selenium import webdriver  # noqa: E402

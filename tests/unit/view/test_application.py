@@ -25,9 +25,12 @@ def client_of(browser):
     return TestClient(app, base_url="http://127.0.0.1:8765", raise_server_exceptions=False)
 
 
-@pytest.fixture
-def client(browser):
-    return client_of(browser)
+@pytest.fixture(scope="module")
+def client(gallery):
+    """One viewer for all requests that only read."""
+    browser = Browser(open_data([str(gallery)]))
+    yield client_of(browser)
+    browser.close()
 
 
 def links_of(text, rel):
