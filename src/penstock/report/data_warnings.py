@@ -5,6 +5,7 @@ In: samples of the splits, and the figures of fields and duplicates. Out: `DataW
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -88,8 +89,8 @@ def _warn_splits(samples: Sequence[SplitSample]) -> Iterator[DataWarning]:
     for each in samples:
         if each.num_skipped:
             text = (
-                f"{count(each.num_skipped, 'bad record')} of split {show(each.name)} cannot be read, and "
-                "are not in these figures. Run 'penstock verify' to list them."
+                f"{count(each.num_skipped, 'bad record')} of split {show(each.name)} cannot be read and "
+                f"{_be(each.num_skipped)} left out of these figures. Run 'penstock verify' to list them."
             )
             yield DataWarning("bad_records", text, split=each.name)
         if not each.num_records:
@@ -105,8 +106,10 @@ def _warn_duplicates(found: Mapping[str, Any]) -> Iterator[DataWarning]:
     reference = found["reference"]
     for split, each in found["splits"].items():
         if each.get("in_reference"):
+            number = each["in_reference"]
+            read = "" if found["is_whole"] else f" among the {count(each['read'], 'record')} that were read"
             text = (
-                f"{count(each['in_reference'], 'record')} of split {show(split)} also in "
+                f"{count(number, 'record')} of split {show(split)}{read} {_be(number)} also in "
                 f"{show(reference)}: scores on them are too good."
             )
             yield DataWarning("duplicates", text, split=split)
@@ -119,9 +122,10 @@ def _warn_duplicates(found: Mapping[str, Any]) -> Iterator[DataWarning]:
         if not many:
             continue  # by chance, as drawings of a few pixels are
         splits = ", ".join(f"{number:,} in {show(split)}" for split, number in many.items())
+        read = "" if found["is_whole"] else ", of the records that were read"
         text = (
-            f"Values of {show(name)} that are also in {show(reference)}: {splits}. Split by groups (--group) "
-            "if the records belong together."
+            f"Values of {show(name)} that are also in {show(reference)}: {splits}{read}. Split by groups "
+            "(--group) if the records belong together."
         )
         yield DataWarning("shared_values", text, field=name)
 
@@ -136,19 +140,21 @@ def _warn_field(name: str, field: Field, reference: SplitSample) -> Iterator[Dat
         return
     num_bad = 0 if found.values is None else found.values.num_nan + found.values.num_inf
     if num_bad:
-        text = f"{count(num_bad, 'value')} of {show(name)} not finite (NaN or infinite)."
+        text = f"{count(num_bad, 'value')} of {show(name)}{_note(reference)} {_be(num_bad)} NaN or infinite."
         yield DataWarning("not_finite", text, field=name)
     present = reference.present.get(name)
     keys = reference.keys[name] if present is None else reference.keys[name][present]
     num_distinct = len(np.unique(keys))
     if num_distinct == 1 and len(keys) > 1 and len(keys) == total:
-        use = "there is nothing to predict" if field.role == "target" else f"leave it out with --drop {name}"
-        yield DataWarning("constant", f"All values of {show(name)} are equal: {use}.", field=name)
+        use = "there is nothing to predict" if field.role == "target" else f"leave it out with {_drop(name)}"
+        text = f"All values of {show(name)}{_note(reference)} are equal: {use}."
+        yield DataWarning("constant", text, field=name)
     is_code = field.type_name == "category" or (isinstance(field, Number) and field.dtype == "int64")
     if field.role == "input" and is_code and num_distinct == len(keys) >= _LEAST_IDS:
         text = (
-            f"All values of {show(name)} are distinct: it may be an identifier, which a model can only "
-            f"memorize. Mark it with --id {name} or leave it out with --drop {name}."
+            f"All values of {show(name)}{_note(reference)} are distinct: it may be an identifier, which a "
+            f"model can only memorize. Mark it with --id {shlex.quote(name)} or leave it out with "
+            f"{_drop(name)}."
         )
         yield DataWarning("identifier", text, field=name)
 
@@ -160,7 +166,11 @@ def _warn_target(
         return
     for each in samples:
         if missing := each.fields[name].missing:
-            text = f"{count(missing, 'record')} of split {show(each.name)} without the target {show(name)}."
+            verb = "has" if missing == 1 else "have"
+            text = (
+                f"{count(missing, 'record')} of split {show(each.name)}{_note(each)} {verb} no value of the "
+                f"target {show(name)}."
+            )
             yield DataWarning("unlabelled", text, field=name, split=each.name)
     known = reference.fields[name].frequencies
     if known is None or not known.counts or not known.is_complete:
@@ -219,7 +229,7 @@ def _warn_leakage(schema: Schema, reference: SplitSample) -> Iterator[DataWarnin
                 text = (
                     f"Possible target leakage: the values of {show(name)} determine the target "
                     f"{show(target)}. Unless they are known at prediction time, leave the column out with "
-                    f"--drop {name}."
+                    f"{_drop(name)}."
                 )
                 yield DataWarning("leakage", text, field=name)
 
@@ -236,3 +246,16 @@ def _warn_drift(found: Mapping[str, Any], reference: SplitSample | None) -> Iter
                 f"{worst['distance']:.2f} ({worst['part']}), where chance explains {worst['chance']:.2f}."
             )
             yield DataWarning("drift", text, field=found["name"], split=split)
+
+
+def _be(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def _drop(name: str) -> str:
+    return f"--drop {shlex.quote(name)}"
+
+
+def _note(sample: SplitSample) -> str:
+    """Return a note that a figure is not of all records; "" if it is."""
+    return "" if sample.is_whole else f" in the {count(sample.num_read, 'record')} that were read"
