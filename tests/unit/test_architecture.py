@@ -73,7 +73,7 @@ HEAVY = {
     "pandas": ("source", "decode.arrow"),  # the last: to_pandas() alone
     "polars": ("source",),
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
-    "PIL": ("encode", "decode", "report.pictures", "view.picture"),
+    "PIL": ("encode", "decode", "view.picture"),
     "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts",),
     "markupsafe": ("report.charts",),  # comes with jinja2
@@ -234,6 +234,11 @@ def test_module_imports_third_party_packages_only_where_they_belong(module):
     assert foreign <= {
         package for package, places in HEAVY.items() if part_of(module) in places or module in places
     }
+
+
+def test_places_of_third_party_packages_exist():
+    places = {place for places in HEAVY.values() for place in places}
+    assert places <= {*FILES, *map(part_of, FILES)}
 
 
 YAML_WRITERS = {"dump", "safe_dump", "SafeDumper", "ScalarNode"}

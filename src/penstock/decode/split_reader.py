@@ -17,8 +17,9 @@ from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import ColumnBlock, each_block, read_columns, read_payloads
 from penstock.decode.sample import Sample, iterate_samples
 from penstock.decode.sample_view import MAX_FIELDS, MAX_SHOWN, SampleList, choose_fields, draw_samples
-from penstock.errors import OptionError, OutOfMemoryError, PayloadError, PenstockError, importing
+from penstock.errors import OutOfMemoryError, PayloadError, PenstockError, importing
 from penstock.foundation.html import Html, display_safely, make_block
+from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import count, show
 from penstock.read.rows import Rows
 from penstock.schema.schema import Schema
@@ -166,16 +167,14 @@ class SplitReader:
             num_samples: Number of records to read. Bad ones are treated as by a slice.
 
         Raises:
-            OptionError: The number is negative.
+            OptionError: The number is negative, or not an integer.
 
         Example:
             >>> import penstock as ps
             >>> [sample["name"] for sample in ps.open("pets/")["train"].head(1)]
             ['Rex']
         """
-        if operator.index(num_samples) < 0:
-            expected = "a number of samples, 0 or more"
-            raise OptionError("num_samples", expected=expected, got=show(num_samples))
+        check_count("head", "num_samples", num_samples, least=0)
         return SampleList(self[:num_samples], self.schema)
 
     @property

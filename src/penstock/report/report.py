@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import NoSuchPathError, OptionError, StateError, importing
+from penstock.errors import NoSuchPathError, OptionError, PathError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import check_keywords, show
 from penstock.jobs.stored_data import open_as_trained
@@ -78,7 +78,7 @@ def write_report(
         All figures of the report, as dicts, lists and scalars that JSON can hold.
 
     Raises:
-        PathError: The file exists, and `overwrite` is not set.
+        PathError: The file exists, and `overwrite` is not set; or it is a folder.
         OptionError: An option is not valid, or the model of a run is needed and not given.
         PenstockError: The data or the run cannot be opened.
 
@@ -107,6 +107,8 @@ def run_report(
         PenstockError: See `write_report`.
     """
     path = None if out is None else Path(out)
+    if path is not None and path.is_dir():
+        raise PathError("is a folder", path=path, advice="Pass the path of an HTML file.")
     if path is not None and not options.overwrite:
         refuse_existing(path)
     if hasattr(source, "predictor"):

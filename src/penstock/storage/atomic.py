@@ -209,7 +209,7 @@ def refuse_existing(path: Path) -> None:
         PathError: It exists.
     """
     if os.path.lexists(path):
-        advice = "Choose another folder, or overwrite it with --overwrite (in Python: overwrite=True)."
+        advice = "Choose another name, or overwrite it with --overwrite (in Python: overwrite=True)."
         raise PathError("already exists", path=path, advice=advice)
 
 

@@ -129,9 +129,10 @@ def test_head_is_a_list_with_a_short_table(photos):
     assert first._repr_html_().count("data:image") == 3
     assert len(photos.head(0)) == 0
     assert len(photos.head(100)) == 20
-    with pytest.raises(OptionError) as caught:
-        photos.head(-1)
-    assert caught.value.got == "-1"
+    for wrong in (-1, 1.5, "two"):
+        with pytest.raises(OptionError) as caught:
+            photos.head(wrong)
+        assert caught.value.got == repr(wrong)
 
 
 def test_frame_keeps_integers_with_missing_values_exact(tmp_path):

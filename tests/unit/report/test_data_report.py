@@ -163,6 +163,10 @@ def test_report_is_written_whole_and_not_over_a_file(tmp_path):
     first = out.read_bytes()
     with raises_with(PathError, "report.html exists overwrite"):
         write_report(tmp_path / "pets", out)
+    with pytest.raises(PathError) as caught:
+        write_report(dataset, tmp_path / "pets", overwrite=True)
+    assert caught.value.path == str(tmp_path / "pets")
+    assert "folder" in str(caught.value)
     write_report(dataset, out, overwrite=True)
     assert out.read_bytes() == first  # nothing in it depends on time
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pets", "report.html"]

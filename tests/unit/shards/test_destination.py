@@ -27,7 +27,7 @@ def test_folder_that_does_not_exist_or_is_empty_is_free(tmp_path):
 
 
 def test_folder_of_a_data_set_is_refused_without_overwrite(pets):
-    with raises_with(PathError, advice=containing("folder", "--overwrite")):
+    with raises_with(PathError, advice=containing("name", "--overwrite")):
         check_folder(pets, overwrite=False)
     assert check_folder(pets, overwrite=True) is True
 

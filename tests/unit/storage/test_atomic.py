@@ -31,7 +31,7 @@ def test_atomic_file_after_an_error_leaves_nothing(tmp_path) -> None:
 def test_atomic_file_onto_an_existing_one_is_refused(tmp_path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    with raises_with(PathError, advice=containing("folder", "--overwrite")):
+    with raises_with(PathError, advice=containing("name", "--overwrite")):
         AtomicFile(path)
     assert path.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
