@@ -116,7 +116,7 @@ def runs(tmp_path_factory):
 
 def run_here(_, arguments):
     """Serve the rows of a check in this process, as loading TensorFlow again takes seconds."""
-    serve_rows.main(*arguments[2:])  # after "-P" and the script
+    serve_rows.main(*arguments[1:])  # after the script
 
 
 @pytest.fixture(scope="module")

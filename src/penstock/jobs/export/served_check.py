@@ -80,7 +80,7 @@ class ServedModel:
         out = self._folder / ANSWERS
         paths = [_SCRIPT, self._export.resolve(), self._folder / _REQUESTS, out]
         asked = [f"{name}={number}" for name, number in signatures.items() if number]
-        run_process("saved_model", ["-P", *map(os.fspath, paths), *asked])
+        run_process("saved_model", [*map(os.fspath, paths), *asked])
         return read_answers(out)
 
 
@@ -97,7 +97,8 @@ def run_process(name: str, arguments: list[str]) -> None:
     environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
     if "keras" in sys.modules:
         environment["KERAS_BACKEND"] = sys.modules["keras"].backend.backend()
-    command = [sys.executable, *arguments]
+    # -P: a `numpy.py` in the current folder, which may be one of the data, must not be imported.
+    command = [sys.executable, "-P", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]

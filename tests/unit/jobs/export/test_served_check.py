@@ -1,0 +1,18 @@
+"""The new process of a check: what it imports."""
+
+import pytest
+
+from penstock.errors import ExportError
+from penstock.jobs.export.check import _MODULE
+from penstock.jobs.export.served_check import run_process
+
+
+def test_new_process_does_not_import_modules_of_the_current_folder(tmp_path, monkeypatch):
+    """A data folder may contain a file with the name of a module."""
+    for name in ("numpy", "json", "penstock"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'executed')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ExportError) as caught:
+        run_process("bundle", ["-m", _MODULE, "no_such_export", "no_such_rows"])
+    assert "is not an export" in caught.value.got  # it did run
+    assert not (tmp_path / "executed").exists()
