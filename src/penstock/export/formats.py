@@ -87,6 +87,7 @@ class Format:
         name: Name of the format.
         module: Name of its module.
         extra: Extra of Penstock that installs what the module needs.
+        files: Files that every export in this format has.
         uses_keras: Whether opening such an export needs Keras; writing one always does.
         takes_raw: Whether the export takes raw values by itself, without Penstock's pipeline in front.
     """
@@ -94,6 +95,7 @@ class Format:
     name: FormatName
     module: str
     extra: str
+    files: tuple[str, ...]
     uses_keras: bool = False
     takes_raw: bool = False
 
@@ -110,13 +112,20 @@ class Format:
             return cast("FormatModule", import_module(self.module))
 
 
+_PARTS: Final = ("model.json", "pipeline.json", "schema.json")
+
 FORMATS: Final[Mapping[str, Format]] = {
     each.name: each
     for each in (
-        Format("bundle", "penstock.export.bundle", "train", uses_keras=True),
-        Format("onnx", "penstock.export.onnx", "onnx"),
+        Format("bundle", "penstock.export.bundle", "train", _PARTS, uses_keras=True),
+        Format("onnx", "penstock.export.onnx", "onnx", (*_PARTS, "model.onnx")),
         Format(
-            "saved_model", "penstock.export.saved_model", "train,tensorflow", uses_keras=True, takes_raw=True
+            "saved_model",
+            "penstock.export.saved_model",
+            "train,tensorflow",
+            ("saved_model.pb",),
+            uses_keras=True,
+            takes_raw=True,
         ),
     )
 }

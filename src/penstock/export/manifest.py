@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
@@ -18,11 +19,11 @@ from penstock.export.formats import FORMATS, ExportedModel
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.open_file import OpenFile
 from penstock.transform.map import MapFunction
 
 MANIFEST_NAME: Final = "export.json"
 _VERSION: Final = 1
-_PIECE_BYTES: Final = 1 << 20
 _ADVICE: Final = "Export the run again."
 
 
@@ -70,11 +71,14 @@ def is_export(folder: Path) -> bool:
 
 
 def read_manifest(folder: Path) -> ExportManifest:
-    """Read `export.json`, and verify all files that it names.
+    """Read `export.json`, and verify all files of the export: no other may be there, and none missing.
+
+    Names that begin with a dot, which file managers leave, are ignored.
 
     Raises:
         NoSuchPathError: The folder has no such file.
-        ExportError: The file is not valid, or another file is missing or has changed; `path` names it.
+        ExportError: The file is not valid, or another file is missing, has changed, is not a regular file, or
+            is not listed; `path` names it.
     """
     path = folder / MANIFEST_NAME
     if not path.is_file():
@@ -92,8 +96,13 @@ def read_manifest(folder: Path) -> ExportManifest:
         },
         root.child("details").optional_object() or {},
     )
+    for name in FORMATS[made.format].files:
+        if name not in made.files:
+            got = f"no {name!r}"
+            raise root.child("files").refuse(f"all files of the format {made.format!r}", got)
     for name, digest in made.files.items():
         _verify(folder / name, digest)
+    _refuse_unlisted(folder, made.files)
     return made
 
 
@@ -131,7 +140,8 @@ def read_export_json(path: Path) -> JsonValue:
         ExportError: The file is missing, or is not JSON.
     """
     try:
-        content = json.loads(path.read_bytes())
+        with closing(OpenFile(path)) as file:
+            content = json.loads(file.read(0, file.size))
     except (OSError, ValueError, RecursionError) as error:
         raise ExportError(
             "file of an export", path=path, expected="JSON", got=error, advice=_ADVICE
@@ -140,12 +150,13 @@ def read_export_json(path: Path) -> JsonValue:
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while piece := file.read(_PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+    """Return the SHA-256 of a regular file.
+
+    Raises:
+        PathError: It cannot be opened, or is something else, such as a pipe.
+    """
+    with closing(OpenFile(path)) as opened, open(opened.fd, "rb", buffering=0, closefd=False) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _document(path: Path) -> Document:
@@ -160,12 +171,29 @@ def _check_name(name: str, value: JsonValue) -> str:
     return name
 
 
+def _refuse_unlisted(folder: Path, files: Mapping[str, str]) -> None:
+    """Refuse files without a digest, which might be read in place of those that have one."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if any(part.startswith(".") for part in name.parts) or path.is_dir():
+            continue
+        if name.as_posix() not in files and path != folder / MANIFEST_NAME:
+            raise ExportError(
+                "file in the folder of the export",
+                path=path,
+                expected=f"only files that {MANIFEST_NAME} lists",
+                got="another one",
+                advice=f"Move it elsewhere. If it belongs to the export: {_ADVICE}",
+            )
+
+
 def _verify(path: Path, digest: str) -> None:
     try:
         found = digest_file(path)
-    except FileNotFoundError:
+    except PathError as error:
+        got = "none" if isinstance(error, NoSuchPathError) else error.got or error.what
         raise ExportError(
-            "file of the export", path=path, expected="a file", got="none", advice=_ADVICE
+            "file of the export", path=path, expected="a regular file", got=got, advice=_ADVICE
         ) from None
     except OSError as error:
         raise PathError(f"cannot be read ({error.strerror})", path=path) from None
