@@ -42,11 +42,21 @@ _REASONS = {
 }
 
 
+_NO_PATHS = "the bytes of a file, as bytes or {'b64': '…'}"
+_NO_PATHS_ADVICE = (
+    "A text would be the path of a file to read. If all callers may read files here: read_files=True."
+)
+
+
 def read_paths(raw: RawColumn, block: Block, report: Report) -> tuple[list[str], Mask | None]:
     """Return absolute paths, "" for rows without a path, and a mask of the rows that have one.
 
     Relative paths are relative to the folder of the block, or to the working directory for a table in memory.
+    If the block does not allow paths, all rows are reported, and none has a path.
     """
+    if not block.reads_files:
+        refuse_all(raw, _NO_PATHS, report, _NO_PATHS_ADVICE)
+        return [""] * len(raw), np.zeros(len(raw), np.bool_)
     if isinstance(raw, np.ndarray) and raw.dtype.kind == "O" and raw.ndim == 1:
         raw = as_objects([os.fspath(cell) if isinstance(cell, os.PathLike) else cell for cell in raw])
     column = convert_text(raw, report)

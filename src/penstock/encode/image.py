@@ -218,7 +218,7 @@ class _ImageEncoder:
             if blob is None and path is not None:
                 report = report_rows(self._report, np.array([row]))
                 (absolute,), _ = read_paths(as_objects([path]), self._block, report)
-                return self._encode_file(row, absolute)
+                return self._encode_file(row, absolute) if self._block.reads_files else b""
             cell = blob
         if is_missing(cell):
             return None

@@ -48,6 +48,7 @@ class Block:
         folder: Folder that relative paths in the rows start from.
         is_resident: Whether the arrays live as long as the source, like those of a table in memory.
         num_bytes: Share of the source's `num_bytes` that the block accounts for.
+        reads_files: Whether values may be paths of files to read. If not, such values are refused.
     """
 
     first_row: int
@@ -59,6 +60,7 @@ class Block:
     folder: str | None = None
     is_resident: bool = False
     num_bytes: int = 0
+    reads_files: bool = True
 
     def cut(self, num_rows: int) -> Iterator[Block]:
         """Yield the same rows in blocks of at most `num_rows` rows."""

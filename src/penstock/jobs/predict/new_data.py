@@ -27,7 +27,7 @@ from penstock.jobs.predict.data_columns import Keeping, find_absent, make_absent
 from penstock.jobs.predict.new_rows import DataBlock, NewRows, Refusal
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.raw_layout import IMAGE, Recipe, Wanted
-from penstock.jobs.predict.raw_rows import NewRawRows
+from penstock.jobs.predict.raw_rows import NewRawRows, RequestRules
 from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.read.rows import Rows
 from penstock.schema.declaration import Representation
@@ -44,7 +44,12 @@ from penstock.transform.pipeline import Pipeline
 
 
 def open_new_data(
-    data: object, inputs: Pipeline, recipe: Recipe, options: PredictOptions, batch_size: int
+    data: object,
+    inputs: Pipeline,
+    recipe: Recipe,
+    options: PredictOptions,
+    batch_size: int,
+    rules: RequestRules | None = None,
 ) -> NewRows:
     """Open data to predict on.
 
@@ -54,6 +59,8 @@ def open_new_data(
         recipe: How the data of the run was encoded.
         options: Options of the prediction.
         batch_size: Maximum number of rows that are read at once if their values are large.
+        rules: How values of rows and tables in memory are read, if they may come from clients of the program;
+            files that `data` names are read as without it.
 
     Raises:
         PenstockError: The data cannot be read, or does not have what the model needs.
@@ -64,7 +71,8 @@ def open_new_data(
         raise OptionError("split", expected="none for raw data, which has no splits", got=repr(options.split))
     reading = options.read_as(recipe.missing)
     source, is_images = _open_raw(data, reading)
-    return NewRawRows(source, Wanted(inputs, recipe, tuple(options.keep), is_images), reading, batch_size)
+    wanted = Wanted(inputs, recipe, tuple(options.keep), is_images)
+    return NewRawRows(source, wanted, reading, batch_size, None if _is_paths(data) else rules)
 
 
 def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
@@ -123,13 +131,19 @@ class NoRows:
 
 def _list_images(data: Any) -> list[str]:
     """Return the image files of paths or a glob; an empty list for other data."""
-    given = data if isinstance(data, list | tuple) else [data]
-    if not all(isinstance(each, str | os.PathLike) for each in given):
+    if not _is_paths(data):
         return []
+    given = data if isinstance(data, list | tuple) else [data]
     matched = [path for each in given for path in find_matches(each) or [Path(each)]]
     if not all(path.name.lower().endswith(IMAGE_SUFFIXES) for path in matched):
         return []
     return [str(path) for path in find_files(matched)[0]]
+
+
+def _is_paths(data: Any) -> bool:
+    """Whether data is a path, or several."""
+    given = data if isinstance(data, list | tuple) else [data]
+    return all(isinstance(each, str | os.PathLike) for each in given)
 
 
 _BLOCK_ROWS: Final = 8192

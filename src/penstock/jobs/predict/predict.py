@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import OptionError, PathError
-from penstock.export.manifest import is_export, open_export
+from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.export.manifest import MANIFEST_NAME, is_export, open_export
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
 from penstock.jobs.predict.new_data import open_new_data
@@ -28,9 +28,11 @@ from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_p
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
 from penstock.jobs.predict.raw_layout import find_recipe
+from penstock.jobs.predict.raw_rows import RequestRules
 from penstock.model.task import Task
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
+from penstock.training.run_files import CONFIG_NAME
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -118,6 +120,7 @@ def run_prediction(
     options: PredictOptions,
     on_progress: OnPredict | None = None,
     write: Write | None = None,
+    rules: RequestRules | None = None,
 ) -> Predictions:
     """Predict, and return the predictions or a summary of the file that was written.
 
@@ -128,6 +131,7 @@ def run_prediction(
         options: All options.
         on_progress: Called with the progress after each batch.
         write: Called with the bytes of a CSV if `out` is None; without it, the result has a table.
+        rules: As for `open_new_data`.
 
     Raises:
         PenstockError: See `predict`.
@@ -140,7 +144,7 @@ def run_prediction(
     inputs = trained.pipeline.without_targets()
     recipe = find_recipe(trained.pipeline, trained.settings, _find_folder(trained))
     batch_size = options.batch_size or choose_batch_size(inputs)
-    rows = open_new_data(data, inputs, recipe, options, batch_size)
+    rows = open_new_data(data, inputs, recipe, options, batch_size, rules)
     answers = Answers(trained.tasks, rows.kept)
     work = _Work(trained, rows, answers, options, on_progress)
     with ExitStack() as stack:
@@ -198,6 +202,14 @@ def open_trained(run: object, model: Any, functions: Mapping[str, MapFunction] |
     folder = Path(run)
     if is_export(folder):
         return open_export(folder, model, functions)
+    if not (folder / CONFIG_NAME).is_file():  # before Keras is imported, which takes seconds
+        raise NoSuchPathError(
+            f"is neither a run nor an export (it has neither {CONFIG_NAME} nor {MANIFEST_NAME})"
+            if folder.is_dir()
+            else "no such folder",
+            path=folder,
+            advice="Pass a folder that 'penstock train --out' or 'penstock export' wrote.",
+        )
     with importing_keras("predict"):
         from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 

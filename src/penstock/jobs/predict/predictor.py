@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from penstock.errors import OptionError
 from penstock.export.formats import FORMATS, ExportedModel
 from penstock.export.manifest import MANIFEST_NAME, read_export_json
-from penstock.foundation.option_checks import check_choice
+from penstock.foundation.option_checks import check_choice, check_flag
 from penstock.foundation.wording import show
 from penstock.jobs.predict.options import PredictChoices, make_predict_options
 from penstock.jobs.predict.predict import Trained, open_trained, run_prediction
 from penstock.jobs.predict.predictions import Predictions
+from penstock.jobs.predict.raw_rows import RequestRules
 from penstock.model.predictor import BatchPredictor
 from penstock.model.task import Task
 from penstock.transform.map import MapFunction
@@ -49,6 +50,9 @@ class Predictor:
         model: The `keras.Model` or a function that returns it, for a bundle of a run with your own model:
             code is not stored.
         functions: Functions of the pipeline's maps by name.
+        read_files: Whether a text in an image column of rows and tables is the path of a file, as in
+            `penstock.predict`. By default it is an error, because a client of a server could name any file of
+            the server. Files that you pass by path, such as a CSV with paths of images, are read in any case.
 
     Raises:
         NoSuchPathError: The folder is neither an export nor a run.
@@ -71,7 +75,10 @@ class Predictor:
         backend: Backend | None = None,
         model: Any = None,
         functions: Mapping[str, MapFunction] | None = None,
+        read_files: bool = False,
     ) -> None:
+        check_flag("Predictor", "read_files", read_files)
+        self._rules = RequestRules(read_files)
         if backend is not None:
             check_choice("Predictor", "backend", backend, get_args(Backend))
         self._model = _Shared(_open(source, backend, model, functions))
@@ -93,7 +100,8 @@ class Predictor:
         Args:
             data: One row as a dict of values; columns as a dict of lists or arrays; a list of such rows; a
                 table (pandas, polars, Arrow); or anything else that `penstock.predict` takes, such as the
-                path of a file. A dict is one row if a value in it is a string, a number, bytes or None.
+                path of a file. A dict is one row if a value in it is a string, a number, bytes, a dict or
+                None. Images are bytes, arrays, or bytes in base64 as `{"b64": "…"}`.
             options: Attributes of `penstock.options.PredictOptions`, without `model` and `functions`.
 
         Raises:
@@ -105,7 +113,8 @@ class Predictor:
                 advice = "Pass it to Predictor(…)." if name != "overwrite" else "Use ps.predict(…, out=…)."
                 raise OptionError(name, field=name, expected="no such option here", got=name, advice=advice)
         chosen = make_predict_options(**options)
-        done = run_prediction(self._model, [data] if _is_row(data) else data, None, chosen)
+        rows = [data] if _is_row(data) else data
+        done = run_prediction(self._model, rows, None, chosen, rules=self._rules)
         for note in done.notes:
             if note not in self._logged:  # a server is called often, mostly with the same columns
                 self._logged.add(note)
@@ -144,7 +153,7 @@ def _find_format(backend: Backend) -> str:
 def _is_row(data: object) -> bool:
     """Whether data is one row: a dict with a value that cannot be a column."""
     return isinstance(data, Mapping) and any(
-        isinstance(each, str | bytes) or not hasattr(each, "__len__") for each in data.values()
+        isinstance(each, str | bytes | Mapping) or not hasattr(each, "__len__") for each in data.values()
     )
 
 

@@ -136,7 +136,9 @@ def _find_manifest(data: Path | None) -> Manifest | None:
 IMAGE: Final = "image"
 """Name of the column of images, if the data has only images."""
 
-_HEAVY: Final = ("image", "bytes")
+HEAVY: Final = ("image", "bytes")
+"""Types of fields whose values may be large, and may be given as paths of files."""
+
 _TYPED: Final = ("number", "category", "text")
 _OPEN: Final = ("text", "empty")  # kinds of columns that have several representations
 _TIMES: Final[tuple[Representation, ...]] = ("date", "time")
@@ -202,7 +204,7 @@ class RawLayout:
     @property
     def is_heavy(self) -> bool:
         """Whether values are large, so that only a few rows should be in memory at once."""
-        return any(plan.field.type_name in _HEAVY for plan in self.plans)
+        return any(plan.field.type_name in HEAVY for plan in self.plans)
 
     def _match(self, there: list[str] | None) -> dict[str, str]:
         """Return the column of each field, by its name in training if it exists, else by the field name."""
@@ -268,7 +270,7 @@ class RawLayout:
         """Return the representation of a column: declared by the source, as in training, or inferred."""
         column = self.columns[name]
         declared = self._source.forms.get(column)
-        if declared is not None and (declared != "path" or field.type_name in _HEAVY):
+        if declared is not None and (declared != "path" or field.type_name in HEAVY):
             return declared
         if self._first is None:
             return "value"
@@ -278,6 +280,8 @@ class RawLayout:
             return trained
         attributes = ColumnDeclaration.from_field(field, is_whole=True).attributes
         found = find_representation(cast("Any", field.type_name), attributes, profile)
+        if found == "path" and field.type_name == "bytes" and not self._first.reads_files:
+            found = "value"  # in training, texts were values
         if found in _TIMES:
             self._guessed.append((column, found))
         return found

@@ -6,8 +6,9 @@ batch engine.
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -20,19 +21,52 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumn, Columns, take_rows
 from penstock.decode.arrow import arrow_schema, make_batch
 from penstock.encode.column import encode_column
-from penstock.encode.fault import CellFault
+from penstock.encode.fault import CellFault, Faults
 from penstock.encode.options import EncodeOptions
 from penstock.errors import CellError, FieldError, SourceError
+from penstock.foundation.wording import show
 from penstock.jobs.predict.data_columns import as_decoded, as_type, make_absent, plain_array
 from penstock.jobs.predict.new_rows import DataBlock, Refusal
-from penstock.jobs.predict.raw_layout import IMAGE, RawLayout, Wanted
+from penstock.jobs.predict.raw_layout import HEAVY, IMAGE, RawLayout, Wanted
 from penstock.schema.schema import Schema
-from penstock.source.block import Block, Source
+from penstock.source.block import Block, RawColumn, Source
+from penstock.source.column import as_objects
 from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
 
 _NO_ROWS: Final = ("at least one row", "at least one sample")
 _ADVICE: Final = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
+
+
+@dataclass(frozen=True)
+class RequestRules:
+    """How the values of rows and tables in memory are read, which may come from clients of the program.
+
+    Objects such as `{"b64": "…"}` are bytes in base64, as in requests of TensorFlow Serving.
+
+    Attributes:
+        read_files: Whether texts in columns of images and bytes are paths of files to read.
+    """
+
+    read_files: bool
+
+
+def decode_base64(raw: RawColumn, column: str) -> tuple[RawColumn, list[CellFault]]:
+    """Return a column with objects such as `{"b64": "…"}` as bytes, and the cells that are not base64."""
+    is_struct = isinstance(raw, pa.StructArray) and "b64" in raw.type.names
+    if not is_struct and not (isinstance(raw, np.ndarray) and raw.dtype.kind == "O" and raw.ndim == 1):
+        return raw, []
+    faults = Faults(column)
+    cells: list[Any] = raw.to_pylist() if isinstance(raw, pa.Array) else list(raw)
+    for row, cell in enumerate(cells):
+        if not isinstance(cell, Mapping) or cell.get("b64") is None:
+            continue
+        try:
+            cells[row] = base64.b64decode(cell["b64"], validate=True)
+        except (ValueError, TypeError):
+            faults.add(row, "base64 in 'b64'", show(cell["b64"]))
+            cells[row] = None
+    return as_objects(cells), faults.in_order()
 
 
 class NewRawRows:
@@ -43,7 +77,14 @@ class NewRawRows:
         num_bytes: Size of the data in bytes, or None if it is unknown.
     """
 
-    def __init__(self, source: Source, wanted: Wanted, reading: SourceOptions, block_rows: int) -> None:
+    def __init__(
+        self,
+        source: Source,
+        wanted: Wanted,
+        reading: SourceOptions,
+        block_rows: int,
+        rules: RequestRules | None = None,
+    ) -> None:
         """Read the first block.
 
         Args:
@@ -51,6 +92,7 @@ class NewRawRows:
             wanted: What the prediction needs from the data.
             reading: Options of reading, to find the lines of rows.
             block_rows: Maximum number of rows that are read at once if their values are large.
+            rules: How values are read that may come from clients of the program; None if they do not.
 
         Raises:
             SchemaError: A required column does not exist.
@@ -62,6 +104,7 @@ class NewRawRows:
         self._encoding = EncodeOptions(resize=wanted.recipe.resize)
         self._reading = reading
         self._is_images = wanted.is_images
+        self._rules = rules
         self._blocks: Iterator[Block] = iter(())
         first = self._begin()
         self._layout = RawLayout(source, first, wanted)
@@ -88,6 +131,8 @@ class NewRawRows:
     def _begin(self) -> Block | None:
         """Return the first block; None if there are no rows, which is not an error here."""
         blocks = self._source.blocks()
+        if self._rules is not None and not self._rules.read_files:
+            blocks = (replace(block, reads_files=False) for block in blocks)
         try:
             first = next(blocks, None)
         except SourceError as error:
@@ -104,8 +149,11 @@ class NewRawRows:
         encoded = {}
         for plan in layout.plans:
             raw = block.columns[plan.column]
+            damaged: list[CellFault] = []
+            if self._rules is not None and plan.field.type_name in HEAVY:
+                raw, damaged = decode_base64(raw, plan.column)
             encoded[plan.name], found = encode_column(plan, raw, block, self._encoding)
-            for fault in found:
+            for fault in (*damaged, *found):
                 faults.setdefault(fault.row, fault)
         faulty = sorted(faults)
         columns: dict[str, CodedColumn] = {

@@ -163,12 +163,15 @@ class Mark:
 
 
 def test_pickled_objects_are_never_loaded(run, tmp_path):
-    """One beside the files has no effect; one instead of a file is an error, also if digests fit."""
+    """One beside the files is an error; and so is one instead of a file, also if digests fit."""
     folder, mark = tmp_path / "out", tmp_path / "mark"
     ps.export_model(run, folder, check=False)
     content = pickle.dumps(Mark(mark))
     (folder / "extra.pkl").write_bytes(content)
-    assert len(ps.Predictor(folder).predict(ROW)) == 1
+    with pytest.raises(ExportError) as caught:
+        ps.Predictor(folder)
+    assert caught.value.path == str(folder / "extra.pkl")
+    (folder / "extra.pkl").unlink()
     for name in ("weights.safetensors", "pipeline.json", "model.json", "schema.json"):
         before = (folder / name).read_bytes()
         (folder / name).write_bytes(content)
