@@ -22,8 +22,8 @@ from penstock.view.cell import is_picture
 SIZES: Final = {"small": 224, "large": 1024}
 """Longest side in pixels, by the name of the size."""
 
-MAX_WEBP_PIXELS: Final = 12_500_000
-"""Most pixels of a WebP image: its decoder takes 13 bytes per pixel, those of other formats at most 8."""
+MAX_PIXELS: Final = {"png": 20_000_000, "gif": 12_500_000, "webp": 12_500_000}
+"""Most pixels by format: decoding takes up to 11 bytes per pixel of PNG, and 15 of GIF and WebP."""
 
 _PNG_LEVEL: Final = 3
 
@@ -54,7 +54,7 @@ def draw_picture(field: Field, value: Any, size: str) -> bytes:
 
 def _check_pixels(value: bytes) -> None:
     found = read_picture(value)
-    if found is None or found.format != "webp" or found.width * found.height <= MAX_WEBP_PIXELS:
+    most = None if found is None else MAX_PIXELS.get(found.format)
+    if found is None or most is None or found.width * found.height <= most:
         return  # `decode_small` has a limit of its own
-    expected = f"a webp image of at most {MAX_WEBP_PIXELS:,} pixels"
-    raise PixelError(expected, f"{found.width} x {found.height}")
+    raise PixelError(f"a {found.format} of at most {most:,} pixels", f"{found.width} x {found.height}")

@@ -54,13 +54,14 @@ def test_arrays_in_the_shape_of_a_picture_are_drawn():
     assert drawn(Tensor((448, 10, 1), "uint8"), np.zeros((448, 10, 1), np.uint8)).size == (5, 224)
 
 
-def test_webp_has_a_limit_of_its_own(monkeypatch):
-    monkeypatch.setattr(module, "MAX_WEBP_PIXELS", 300)
-    value = saved(scene(20, 20), "WEBP")
+@pytest.mark.parametrize("format", ["png", "gif", "webp"])
+def test_formats_that_need_much_memory_have_limits_of_their_own(monkeypatch, format):
+    monkeypatch.setitem(module.MAX_PIXELS, format, 300)
+    value = saved(scene(20, 20), format.upper())
     with pytest.raises(PixelError) as caught:
         draw_picture(Image(), value, "small")
     assert (caught.value.got, "300" in caught.value.expected) == ("20 x 20", True)
-    monkeypatch.setattr(module, "MAX_WEBP_PIXELS", 400)
+    monkeypatch.setitem(module.MAX_PIXELS, format, 400)
     assert draw_picture(Image(), value, "small").startswith(b"\x89PNG")
 
 
