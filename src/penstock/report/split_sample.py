@@ -29,9 +29,8 @@ _LEAST_RECORDS: Final = 100
 _MISSING: Final = np.uint64(0x9E3779B97F4A7C15)
 
 Keys = NDArray[np.uint64]
-EMPTY_KEY: Final = _native.hash_strings(np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64))[
-    0
-]
+_START: Final = np.zeros(1, np.int64)
+EMPTY_KEY: Final = _native.hash_strings(np.zeros(0, np.uint8), _START, _START)[0]
 """Key of an empty text, list or byte string."""
 
 OnRecords = Callable[[int, int], None]
