@@ -185,7 +185,16 @@ class _Worker:
         self._error: str | None = None
         self._outcome: Outcome | None = None
         self._is_done = threading.Event()
-        command = [sys.executable, "-m", "penstock.view.prediction_worker", str(run), split, str(folder)]
+        # With -P, Python does not import modules from the current folder, where files of others may be.
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "penstock.view.prediction_worker",
+            str(run),
+            split,
+            str(folder),
+        ]
         with (folder / "stderr").open("wb") as stderr:
             self._process = subprocess.Popen(
                 [*command, *paths],

@@ -122,6 +122,24 @@ def test_process_that_fails_gives_its_reason(monkeypatch, tmp_path, run, script,
     predictions.close()
 
 
+def test_process_imports_no_module_from_the_current_folder(monkeypatch, tmp_path, run):
+    current, first = tmp_path / "current", tmp_path / "first"
+    current.mkdir()
+    first.mkdir()
+    canary = f"open({str(tmp_path / 'imported')!r}, 'w').close()\nraise ImportError('canary')\n"
+    for name in ("json", "numpy", "keras", "penstock"):
+        (current / f"{name}.py").write_text(canary)
+    (first / "keras.py").write_text("raise ImportError('no Keras here')\n")  # ends the process early
+    monkeypatch.setenv("PYTHONPATH", str(first), prepend=os.pathsep)
+    monkeypatch.chdir(current)
+    predictions = RunPredictions(run)
+    with pytest.raises(StateError) as caught:
+        predictions.find("test", 120)
+    predictions.close()
+    assert not (tmp_path / "imported").exists()
+    assert "canary" not in caught.value.what
+
+
 def test_large_split_is_predicted_only_on_request(monkeypatch, run):
     monkeypatch.setattr(module, "AT_ONCE", 10)
     predictions = RunPredictions(run)
