@@ -151,7 +151,7 @@ class Selector:
             return found
         bitmap, num_bad = (None, 0) if found is None else found
         if query.show in ("mistakes", "correct"):
-            outcome = self._outcome(query.split)
+            outcome = self._outcome(query, "show", "'all' or 'damaged'")
             if isinstance(outcome, Progress):
                 return outcome
             judged = _mark_outcome(outcome, query.show, offset, len(rows))
@@ -239,12 +239,16 @@ class Selector:
             masks = _report(((start, ~values) for start, values in blocks), len(rows), watch)
             return Matches(Bitmap.from_masks(masks, len(rows)), 0)
 
-    def _outcome(self, split: str) -> Outcome | Progress:
+    def _outcome(self, query: Query, parameter: str, without_run: str) -> Outcome | Progress:
+        """Return the predictions that a parameter of the query needs."""
         if self._predictions is None:
             raise OptionError(
-                "show", field="show", expected="'all' or 'damaged' without a run", got="mistakes"
+                f"parameter {parameter!r}",
+                field=parameter,
+                expected=f"{without_run} without a run",
+                got=show(getattr(query, parameter)),
             )
-        return self._predictions.find(split)
+        return self._predictions.find(query.split)
 
     def _sort(
         self, query: Query, rows: BoundedRows, offset: int, bitmap: Bitmap | None
@@ -256,7 +260,7 @@ class Selector:
         check_count(len(rows) if bitmap is None else len(bitmap))
         work: Callable[[Watch], SortedRows]
         if kind == "loss":
-            outcome = self._outcome(query.split)
+            outcome = self._outcome(query, "sort", "'field:NAME' or 'bytes:'")
             if isinstance(outcome, Progress):
                 return outcome
             if name not in outcome.targets:

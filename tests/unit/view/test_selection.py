@@ -116,16 +116,19 @@ def test_query_that_is_not_valid_is_an_error(selector, query, error, field):
     assert field is None or caught.value.field == field
 
 
-def test_mistakes_need_a_run(gallery):
-    jobs = ScanJobs()
-    with pytest.raises(OptionError) as caught:
-        Selector(open_data([str(gallery)]), jobs).select(Query(split="train", show="mistakes"))
-    assert caught.value.field == "show"
-    jobs.close()
-
-
 def test_page_in_the_middle_is_read_without_the_others(selector):
     selected = selector.select(Query(split="train", filter="age >= 0"))
     assert selected.rows(10, 13).tolist() == READABLE[10:13]
     assert selected.rows(57, 100).tolist() == READABLE[57:]
     assert selected.rows(1000, 1010).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"), [("show", "mistakes"), ("show", "correct"), ("sort", "loss:breed")]
+)
+def test_parameter_that_needs_predictions_is_named_without_a_run(gallery, parameter, value):
+    jobs = ScanJobs()
+    with pytest.raises(OptionError) as caught:
+        Selector(open_data([str(gallery)]), jobs).select(Query(split="train", **{parameter: value}))
+    assert (caught.value.field, value in caught.value.got) == (parameter, True)
+    jobs.close()
