@@ -153,16 +153,17 @@ class _Pages:
                 raise error
             at = parse_number("at", parameters["at"]) if parameters.get("at") else None
             if at is not None:
-                row = self._browser.find_row(query, at)
-                if isinstance(row, Progress):
-                    return self._render("message.html", 200, query=query, progress=row, error=None)
+                found = self._browser.find_row(query, at)
+                if isinstance(found, Progress):
+                    return self._render("message.html", 200, query=query, progress=found, error=None)
+                row, num_rows = found
             else:
                 row = parse_number("row", parameters.get("row") or "")
+                num_rows = len(self._browser.data.rows(query.split))
             start = parse_number("from", parameters.get("from") or "0")
             shown = self._browser.read_record(query.split, row, at or 0, start)
         except PenstockError as fault:
             return self._fail(query, fault)
-        num_rows = len(self._browser.data.rows(query.split))
         return self._render(
             "record.html",
             200,

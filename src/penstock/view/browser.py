@@ -180,8 +180,8 @@ class Browser:
             0 if selected.sorted is None else selected.sorted.prefix,
         )
 
-    def find_row(self, query: Query, at: int) -> int | Progress:
-        """Return the row number of a selected record.
+    def find_row(self, query: Query, at: int) -> tuple[int, int] | Progress:
+        """Return the row number of a selected record, and the number of selected records.
 
         Raises:
             OptionError: There are not so many.
@@ -192,7 +192,7 @@ class Browser:
         if not 0 <= at < len(selected):
             expected = f"a number from 0 to {len(selected) - 1}" if len(selected) else "none: nothing matches"
             raise OptionError("number of the selected record", field="at", expected=expected, got=at)
-        return int(selected.rows(at, at + 1)[0])
+        return int(selected.rows(at, at + 1)[0]), len(selected)
 
     def read_record(self, split: str, row: int, at: int = 0, dump_start: int = 0) -> RecordPage:
         """Return one record with its bytes.

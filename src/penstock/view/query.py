@@ -6,6 +6,7 @@ limits, or an `OptionError` that names the parameter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -32,6 +33,7 @@ _CHOICES: Final[dict[str, tuple[str, ...]]] = {
     "show": get_args(Show),
     "order": get_args(Order),
 }
+_OR: Final = re.compile(r"\bor\b")
 _LENGTHS: Final = {"filter": MAX_FILTER_CHARS, "search": MAX_SEARCH_CHARS}
 
 
@@ -69,6 +71,23 @@ class Query:
     def change(self, **values: Any) -> Query:
         """Return the query with other values, at its first page unless the page is given."""
         return replace(self, **{"page": 0, **values})
+
+    def narrow(self, condition: str) -> Query:
+        """Return the query with one more condition in its filter.
+
+        Example:
+            >>> Query(filter="age < 3 or age > 8").narrow("kind == 'cat'").filter
+            "(age < 3 or age > 8) and kind == 'cat'"
+        """
+        text = self.filter.strip()
+        if not text or text == condition:
+            return self.change(filter=condition)
+        # `or` is the only operator that binds less than `and`; in a string, parentheses do no harm.
+        if _OR.search(text):
+            text = f"({text})"
+        elif text.endswith(f" and {condition}"):
+            return self.change()
+        return self.change(filter=f"{text} and {condition}")
 
     def to_address(self, path: str = "/", **more: Any) -> str:
         """Return the address of a page; parameters with their default value are left out."""

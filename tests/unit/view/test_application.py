@@ -138,6 +138,16 @@ def test_record_has_links_to_its_neighbours_in_the_selection(client):
     assert "Record 19" in text
     (following,) = links_of(text, "next")
     assert "Record 36" in client.get(following).text
+    last = client.get("/record", params={"filter": "age == 2", "at": "3"}).text
+    assert "Record 53" in last
+    assert (len(links_of(last, "prev")), links_of(last, "next")) == (1, [])
+
+
+def test_value_of_the_statistics_is_added_to_the_filter(client):
+    text = client.get("/statistics", params={"filter": "age == 2 or age == 3"}).text
+    links = [found.replace("&amp;", "&") for found in re.findall(r'<a href="([^"]*)"><bdi>siamese<', text)]
+    expected = [row for row in range(NUM_RECORDS) if row % 17 in (2, 3) and row % 3 == 0]
+    assert [rows_of(client.get(link).text) for link in links] == [expected]
 
 
 def test_payload_is_a_download_and_never_a_page(client):

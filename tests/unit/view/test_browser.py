@@ -64,7 +64,7 @@ def test_picture_needs_a_record_a_field_and_a_size_that_exist(browser):
 
 def test_selected_record_is_found_by_its_number_in_the_selection(browser):
     query = Query(split="train", filter="age == 2")
-    assert [browser.find_row(query, at) for at in range(4)] == [2, 19, 36, 53]
+    assert [browser.find_row(query, at) for at in range(4)] == [(2, 4), (19, 4), (36, 4), (53, 4)]
     with pytest.raises(OptionError) as caught:
         browser.find_row(query, 4)
     assert caught.value.field == "at"

@@ -47,3 +47,20 @@ def test_parameter_beyond_its_limits_is_an_error_by_its_name(name, value):
 
 def test_number_may_have_separators():
     assert parse_number("row", " 1,234 ") == 1234
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ("", "b == 1"),
+        (" b == 1 ", "b == 1"),
+        ("a < 3", "a < 3 and b == 1"),
+        ("a < 3 and b == 1", "a < 3 and b == 1"),
+        ("a < 3 or a > 5", "(a < 3 or a > 5) and b == 1"),
+        ("a < 3 or c and b == 1", "(a < 3 or c and b == 1) and b == 1"),
+        ("color == 'orange'", "color == 'orange' and b == 1"),
+    ],
+)
+def test_condition_is_added_to_the_whole_filter(given, expected):
+    narrowed = Query(filter=given, page=3, sort="bytes:").narrow("b == 1")
+    assert (narrowed.filter.strip(), narrowed.page, narrowed.sort) == (expected, 0, "bytes:")
