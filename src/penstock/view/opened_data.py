@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from penstock.columns import Payload
-from penstock.errors import NoSuchPathError, PenstockError, SchemaError
-from penstock.foundation.wording import unknown_name
+from penstock.errors import NoSuchPathError, PenstockError, SchemaError, StateError
+from penstock.foundation.wording import list_choices, unknown_name
 from penstock.jobs.stored_data import Declaration
 from penstock.read.opening import OpenedFiles, open_files
 from penstock.read.options import ReadOptions
@@ -96,6 +96,7 @@ def open_data(
         options: Options for reading.
 
     Raises:
+        StateError: The folder is that of a cross-validation.
         PenstockError: See `penstock.open`.
     """
     declaration, options = declaration or Declaration(), options or ReadOptions()
@@ -142,6 +143,8 @@ def _describe(
 
 def _open_run(folder: Path, others: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
     settings = read_run_config(folder / CONFIG_NAME)
+    if "folds" in settings:
+        raise _refuse_folds(folder)
     stored = find_data(folder, settings)
     paths = others or [str(path) for path in (stored if isinstance(stored, list) else [stored])]
     try:
@@ -156,6 +159,24 @@ def _open_run(folder: Path, others: list[str], declaration: Declaration, options
         ) from error
     opened = _use_trained_fields(folder, paths, opened, declaration, options)
     return OpenedData(**{**vars(opened), "name": folder.resolve().name, "run": folder})
+
+
+def _refuse_folds(folder: Path) -> StateError:
+    """Return the error for a cross-validation, which has a model and a division of the data for each fold."""
+    folds = sorted((path.parent for path in folder.glob(f"*/{CONFIG_NAME}")), key=_fold_number)
+    advice = f"Pass one fold: {list_choices([str(each) for each in folds])}." if folds else ""
+    return StateError(
+        "run",
+        path=folder,
+        expected="the folder of one run",
+        got="a cross-validation",
+        advice=advice or f"Continue it: penstock train --resume --out {folder}.",
+    )
+
+
+def _fold_number(folder: Path) -> tuple[int, str]:
+    number = folder.name.rpartition("-")[2]
+    return int(number) if number.isdecimal() else 0, folder.name
 
 
 def _use_trained_fields(

@@ -32,10 +32,20 @@ def main(argv: Sequence[str]) -> int:
     run, split, out, *paths = argv
     try:
         predict(Path(run), split, Path(out), paths)
-    except (PenstockError, OSError) as error:
-        _say({"error": str(error)})
+    except PenstockError as error:
+        _say({"error": describe_error(error)})
+        return 1
+    except OSError as error:
+        _say({"error": {"what": str(error)}})
         return 1
     return 0
+
+
+def describe_error(error: PenstockError) -> dict[str, str | int | None]:
+    """Return the parts of an error, from which the viewer makes one of its own."""
+    parts = {name: getattr(error, name) for name in ("what", "path", "field", "expected", "got", "advice")}
+    texts = {name: None if value is None else str(value) for name, value in parts.items()}
+    return {**texts, "record": error.record, "offset": error.offset}
 
 
 def predict(folder: Path, split: str, out: Path, paths: Sequence[str]) -> None:

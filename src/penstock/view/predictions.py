@@ -182,7 +182,7 @@ class _Worker:
         self._run = run
         self._folder = folder
         self._progress = Progress(0, num_rows)
-        self._error: str | None = None
+        self._error: dict[str, Any] | None = None
         self._outcome: Outcome | None = None
         self._is_done = threading.Event()
         # With -P, Python does not import modules from the current folder, where files of others may be.
@@ -213,10 +213,16 @@ class _Worker:
             return self._progress
         if self._outcome is not None:
             return self._outcome
+        error = self._error or {}
         raise StateError(
-            f"no predictions of this run: {self._error}",
-            path=self._run,
-            advice="Run 'penstock evaluate' for details.",
+            f"no predictions of this run: {str(error.get('what')).rstrip('.')}",
+            path=error.get("path") or self._run,
+            record=error.get("record"),
+            offset=error.get("offset"),
+            field=error.get("field"),
+            expected=error.get("expected"),
+            got=error.get("got"),
+            advice=error.get("advice") or "Run 'penstock evaluate' for details.",
         )
 
     def close(self) -> None:
@@ -240,10 +246,10 @@ class _Worker:
             if self._error is None and status == 0:
                 self._outcome = load_outcome(self._folder)
         except (OSError, ValueError, KeyError, PenstockError) as error:
-            self._error = str(error)
+            self._error = {"what": str(error)}
         if self._outcome is None and self._error is None:
             written = (self._folder / "stderr").read_text(errors="replace").strip().splitlines()
-            self._error = written[-1] if written else f"its process ended with status {status}"
+            self._error = {"what": written[-1] if written else f"its process ended with status {status}"}
         self._is_done.set()
 
     def _take(self, line: bytes) -> None:
@@ -252,7 +258,7 @@ class _Worker:
         except ValueError:
             return  # a library has written to stdout
         if isinstance(message, dict):
-            if "error" in message:
-                self._error = str(message["error"])
+            if isinstance(message.get("error"), dict):
+                self._error = message["error"]
             elif "done" in message:
                 self._progress = Progress(int(message["done"]), int(message["total"]))

@@ -1,11 +1,12 @@
 """Opening data for the viewer."""
 
+import re
 import shutil
 
 import pytest
 
 import penstock as ps
-from penstock.errors import NoSuchPathError
+from penstock.errors import NoSuchPathError, StateError
 from penstock.jobs.stored_data import Declaration
 from penstock.training.run_files import write_run_config
 from penstock.view.opened_data import open_data
@@ -58,3 +59,21 @@ def test_run_gives_its_field_types_to_records_without_a_manifest(run, tmp_path):
     path = write_plain(tmp_path / "other.tfrecord", [example(x=1.0, y=row % 2) for row in range(4)])
     trained = open_data([str(run)]).schema["y"].type_name
     assert open_data([str(run), str(path)]).schema["y"].type_name == trained
+
+
+def test_cross_validation_is_refused_with_the_names_of_its_folds(run, tmp_path):
+    folder = tmp_path / "folds"
+    for number in (1, 2, 10):
+        write_run_config_in(folder / f"fold-{number}", {"data": str(run / "data")})
+    write_run_config_in(folder, {"data": str(run / "data"), "folds": {"folds": 3}})
+    with pytest.raises(StateError) as caught:
+        open_data([str(folder)])
+    assert (caught.value.path, caught.value.got) == (str(folder), "a cross-validation")
+    assert re.findall(r"fold-\d+", caught.value.advice) == ["fold-1", "fold-2", "fold-10"]
+    assert str(caught.value).count(": expected") == 1
+    assert open_data([str(folder / "fold-2")]).num_records == 50
+
+
+def write_run_config_in(folder, settings):
+    folder.mkdir(exist_ok=True, parents=True)
+    write_run_config(folder, settings)

@@ -1,18 +1,19 @@
 """Predictions by another process: what it writes is read again, and its faults have reasons."""
 
+import json
 import os
 
 import numpy as np
 import pytest
 
-from penstock.errors import StateError
+from penstock.errors import OptionError, StateError
 from penstock.model.task import Task
 from penstock.model.unlabelled import Labelled
 from penstock.score.split_predictions import SplitPredictions
 from penstock.training.run_files import write_run_config
 from penstock.view import predictions as module
 from penstock.view.opened_data import open_data
-from penstock.view.prediction_worker import write_outcome
+from penstock.view.prediction_worker import describe_error, write_outcome
 from penstock.view.predictions import Outcome, RunPredictions, load_outcome
 from penstock.view.scan_jobs import Progress
 from viewed_data import write_gallery
@@ -107,7 +108,7 @@ def test_process_reports_its_progress_and_its_end_deletes_what_it_wrote(monkeypa
 @pytest.mark.parametrize(
     ("script", "reason"),
     [
-        ('echo \'{"error": "the model is needed"}\'; exit 1', "the model is needed"),
+        ('echo \'{"error": {"what": "the model is needed."}}\'; exit 1', "the model is needed"),
         ("echo 'Fatal: out of memory' >&2; exit 137", "Fatal: out of memory"),
         ("exit 3", "status 3"),
         ("exit 0", "outcome.json"),
@@ -119,7 +120,24 @@ def test_process_that_fails_gives_its_reason(monkeypatch, tmp_path, run, script,
     with pytest.raises(StateError) as caught:
         predictions.find("test", 30)
     assert reason in caught.value.what
+    assert not caught.value.what.endswith(".")
+    assert caught.value.path == os.fspath(run.run)
+    assert "penstock evaluate" in caught.value.advice
     predictions.close()
+
+
+def test_error_of_the_process_keeps_its_parts(monkeypatch, tmp_path, run):
+    raised = OptionError("model", path="run.yaml", expected="a model", got=None, advice="Pass it.")
+    pretend(
+        monkeypatch, tmp_path, f"cat <<'END'\n{json.dumps({'error': describe_error(raised)})}\nEND\nexit 1"
+    )
+    predictions = RunPredictions(run)
+    with pytest.raises(StateError) as caught:
+        predictions.find("test", 30)
+    predictions.close()
+    found = caught.value
+    assert (found.path, found.expected, found.got, found.advice) == ("run.yaml", "a model", None, "Pass it.")
+    assert str(found).count("run.yaml") == 1
 
 
 def test_process_imports_no_module_from_the_current_folder(monkeypatch, tmp_path, run):
