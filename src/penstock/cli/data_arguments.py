@@ -132,6 +132,14 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
         help="name or address to listen on (default: %(default)s, which only this machine can reach); others "
         "need the token in the printed address",
     )
+    group.add_argument(
+        "--allowed-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="answer requests under this name of the machine, too, such as vm.example.com; with the token "
+        "(can be repeated)",
+    )
     add_declarations(parser)
     parser.add_argument("--json", action="store_true", help="print the address as one JSON object")
 

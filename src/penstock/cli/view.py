@@ -30,7 +30,7 @@ def run(args: argparse.Namespace) -> int:
         print(f"Open {address} in a browser. Ctrl-C ends the viewer.", flush=True)
 
     try:
-        serve(browser, args.host, args.port, announce)
+        serve(browser, args.host, args.port, announce, args.allowed_host)
     finally:
         browser.close()
     return 0

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import secrets
 import socket
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
 from typing import Final
@@ -19,6 +21,9 @@ from urllib.parse import parse_qsl, urlencode
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from penstock.errors import OptionError
+from penstock.foundation.wording import show
 
 POLICY: Final = (
     "default-src 'none'; img-src 'self'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -38,6 +43,7 @@ HEADERS: Final = {
 TOKEN: Final = "token"  # noqa: S105 - the name of the parameter
 _METHODS: Final = ("GET", "HEAD")
 _MAX_ADDRESS_BYTES: Final = 100_000
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def is_loopback(host: str) -> bool:
@@ -64,18 +70,43 @@ class Access:
 
     Attributes:
         host: Name or address that the server is bound to.
-        token: Token that requests must have; None if only this machine can reach the server.
         port: Port of the server, for the name of the cookie.
+        token: Token that requests must have; None if only this machine can reach the server.
+        names: Names that requests with the token may use beside addresses, in lower case.
     """
 
     host: str
     port: int = 0
     token: str | None = field(default=None, repr=False)
+    names: frozenset[str] = frozenset()
 
     @classmethod
-    def make(cls, host: str, port: int) -> Access:
-        """Return the rules for a server: with a new random token, unless it is bound to loopback."""
-        return cls(host, port, None if is_loopback(host) else secrets.token_urlsafe(32))
+    def make(cls, host: str, port: int, allowed_hosts: Sequence[str] = ()) -> Access:
+        """Return the rules for a server.
+
+        It has a new random token, unless it is bound to loopback and no other name is allowed: a proxy that
+        answers under another name may let other machines in.
+
+        Args:
+            host: Name or address that the server is bound to.
+            port: Port of the server.
+            allowed_hosts: Further names of this machine.
+
+        Raises:
+            OptionError: An allowed host is not a name: it has a port, a scheme or a wildcard.
+        """
+        for name in allowed_hosts:
+            if not _HOST_NAME.fullmatch(name):
+                raise OptionError(
+                    "--allowed-host",
+                    field="allowed_host",
+                    expected="a host name, such as vm.example.com",
+                    got=show(name),
+                )
+        if is_loopback(host) and not allowed_hosts:
+            return cls(host, port)
+        names = (host, socket.gethostname(), socket.getfqdn(), *allowed_hosts)
+        return cls(host, port, secrets.token_urlsafe(32), frozenset(name.lower() for name in names))
 
     @property
     def cookie(self) -> str:
@@ -86,14 +117,14 @@ class Access:
         """Return whether the `Host` header of a request is allowed.
 
         An attack by DNS rebinding needs a name that its owner can point at this machine: so only addresses
-        and names that belong to this machine are allowed.
+        and names that belong to this machine, or that the user allows, are accepted.
         """
         name = _strip_port(header).lower()
         if is_loopback(name):
             return True
         if self.token is None:
             return False
-        return _is_address(name) or name in {self.host.lower(), socket.gethostname().lower()}
+        return _is_address(name) or name in self.names
 
     def allows_token(self, given: str | None) -> bool:
         """Return whether a token is the right one, in a time that does not depend on it."""
@@ -139,7 +170,9 @@ class AccessMiddleware:
             return _answer("the address is too long", 414)
         if len(headers.getlist("host")) != 1 or not access.allows_host(headers["host"]):
             return _answer(
-                "this name is not one of this machine: open the address that 'penstock view' printed", 421
+                "this name is not known to be one of this machine: open the address that 'penstock view' "
+                "printed, or start it with --allowed-host NAME",
+                421,
             )
         # Pages of other sites may link here, but not use what is here as their pictures or scripts.
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")

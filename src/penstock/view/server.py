@@ -10,7 +10,7 @@ import errno
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import uvicorn
@@ -26,7 +26,13 @@ _END_SECONDS: Final = 2
 _WAITING: Final = 64
 
 
-def serve(browser: Browser, host: str, port: int, announce: Callable[[str], None]) -> None:
+def serve(
+    browser: Browser,
+    host: str,
+    port: int,
+    announce: Callable[[str], None],
+    allowed_hosts: Sequence[str] = (),
+) -> None:
     """Answer requests until SIGINT or SIGTERM.
 
     Args:
@@ -34,16 +40,18 @@ def serve(browser: Browser, host: str, port: int, announce: Callable[[str], None
         host: Name or address to bind to.
         port: Port; 0 for any free one.
         announce: Called with the address once the server can be reached.
+        allowed_hosts: Further names of this machine, under which requests are answered.
 
     Raises:
-        OptionError: The port is in use or not allowed, or the host is not one of this machine.
+        OptionError: The port is in use or not allowed, the host is not one of this machine, or an allowed
+            host is not a name.
     """
     listener = bind(host, port)
     is_main = threading.current_thread() is threading.main_thread()
     if is_main:
         before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as with Ctrl-C
     try:
-        access = Access.make(host, listener.getsockname()[1])
+        access = Access.make(host, listener.getsockname()[1], allowed_hosts)
         config = uvicorn.Config(
             make_application(browser, access),
             log_level="error",  # requests that are not HTTP get an answer, and no line each

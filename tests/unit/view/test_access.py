@@ -7,6 +7,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
+from penstock.errors import OptionError
 from penstock.view import access as module
 from penstock.view.access import Access, AccessMiddleware, is_loopback
 
@@ -58,6 +59,38 @@ def test_other_names_are_not_answered_on_loopback(loopback, host):
 def test_name_that_an_attacker_can_point_here_is_not_answered_elsewhere_either(remote):
     answer = remote.get(f"/?token={TOKEN}", headers={"host": "evil.example:8765"})
     assert answer.status_code == 421
+
+
+def test_names_of_the_machine_and_allowed_ones_are_answered_with_the_token(monkeypatch):
+    monkeypatch.setattr(module.socket, "gethostname", lambda: "vm")
+    monkeypatch.setattr(module.socket, "getfqdn", lambda: "VM.internal.example")
+    access = Access.make("0.0.0.0", 8765, ["data.example.com", "Other.Example"])
+    client = client_of(access, host="192.168.1.7:8765")
+    for name in ("vm", "vm.internal.example", "DATA.example.com:8765", "other.example", "10.1.2.3"):
+        assert client.get("/", headers={"host": name}).status_code == 403
+        answer = client.get("/", params={"token": access.token}, headers={"host": name})
+        assert answer.status_code == 303
+        client.cookies.clear()
+    for name in ("example.com", "evil.data.example.com", "internal.example"):
+        answer = client.get("/", params={"token": access.token}, headers={"host": name})
+        assert answer.status_code == 421
+
+
+def test_allowed_name_on_loopback_needs_the_token():
+    access = Access.make("127.0.0.1", 8765, ["data.example.com"])
+    client = client_of(access)
+    assert client.get("/", headers={"host": "data.example.com"}).status_code == 403
+    assert client.get("/").status_code == 403
+    assert client.get("/", params={"token": access.token}).status_code == 303
+
+
+@pytest.mark.parametrize(
+    "name", ["*", "*.example.com", "http://a.example", "a.example:80", "", "a b", "a..b"]
+)
+def test_allowed_host_that_is_not_a_name_is_an_error(name):
+    with pytest.raises(OptionError) as caught:
+        Access.make("0.0.0.0", 8765, [name])
+    assert (caught.value.field, name in caught.value.got) == ("allowed_host", True)
 
 
 def test_token_is_needed_if_other_machines_can_reach_the_viewer(remote):
