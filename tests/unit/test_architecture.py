@@ -75,8 +75,8 @@ HEAVY = {
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
     "PIL": ("encode", "decode", "view.picture"),
     "jinja2": ("report.page", "view.application"),
-    "matplotlib": ("report.charts",),
-    "markupsafe": ("report.charts",),  # comes with jinja2
+    "matplotlib": ("report.charts", "report.model_drawing"),
+    "markupsafe": ("report.charts", "report.model_drawing"),  # comes with jinja2
     "IPython": ("foundation.notebook",),  # loaded in a notebook alone, where it is loaded already
     "yaml": (
         "foundation.safe_yaml",

@@ -32,11 +32,15 @@ Series: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
 _TEXT: Final = "#0a0c00"
 _GRID: Final = "#0a0c01"
-_COLORS: Final = tuple(f"#0a0b{number:02x}" for number in range(NUM_COLORS))
+QUIET: Final = "#0a0c02"
+"""Colour of lines between blocks."""
+COLORS: Final = tuple(f"#0a0b{number:02x}" for number in range(NUM_COLORS))
+"""Colours of series, which the style sheet decides."""
 _VARIABLES: Final = {
     _TEXT: "currentColor",
     _GRID: "var(--grid)",
-    **{color: f"var(--c{number})" for number, color in enumerate(_COLORS)},
+    QUIET: "var(--quiet)",
+    **{color: f"var(--c{number})" for number, color in enumerate(COLORS)},
 }
 _SETTINGS: Final = {
     "svg.fonttype": "none",
@@ -90,13 +94,13 @@ def draw_histogram(
     known = [_keep_drawable(each) for each in edges]
     if any(math.isnan(each) for each in known):
         return Markup("")
-    with _draw(_WIDTH, 1.7) as (figure, axes):
+    with start_figure(_WIDTH, 1.7) as (figure, axes):
         for number, each in enumerate(counts.values()):
             total = sum(each)
             if not total:
                 continue
             heights = [one / total for one in each]
-            color = _COLORS[number % NUM_COLORS]
+            color = COLORS[number % NUM_COLORS]
             if number == 0:
                 axes.stairs(heights, known, fill=True, color=color, alpha=0.45)
             else:
@@ -111,7 +115,7 @@ def draw_histogram(
         axes.yaxis.set_major_locator(MaxNLocator(4))
         axes.yaxis.set_major_formatter(_format_share)
         _label(axes, x_label)
-        return _finish(figure, title)
+        return finish_figure(figure, title)
 
 
 def draw_bars(
@@ -119,7 +123,7 @@ def draw_bars(
 ) -> Markup:
     """Draw horizontal bars, one group per label and one bar per series; undefined numbers have none."""
     height = 0.4 + len(labels) * (0.11 + 0.09 * max(1, len(series)))
-    with _draw(_WIDTH, height) as (figure, axes):
+    with start_figure(_WIDTH, height) as (figure, axes):
         thickness = 0.8 / max(1, len(series))
         for number, values in enumerate(series.values()):
             places = [at + (number - (len(series) - 1) / 2) * thickness for at in range(len(labels))]
@@ -127,7 +131,7 @@ def draw_bars(
                 places,
                 [_keep_drawable(each) for each in values],
                 thickness * 0.92,
-                color=_COLORS[number % NUM_COLORS],
+                color=COLORS[number % NUM_COLORS],
             )
         axes.set_yticks(range(len(labels)), [_shorten(each) for each in labels])
         axes.set_ylim(len(labels) - 0.4, -0.6)
@@ -135,7 +139,7 @@ def draw_bars(
         axes.xaxis.set_major_locator(MaxNLocator(5))
         if is_share:
             axes.xaxis.set_major_formatter(_format_share)
-        return _finish(figure, title)
+        return finish_figure(figure, title)
 
 
 def draw_lines(
@@ -159,7 +163,7 @@ def draw_lines(
         diagonal: Whether to draw the diagonal from (0, 0) to (1, 1).
         markers: Whether to mark the points.
     """
-    with _draw(_SQUARE if is_square else _WIDTH, 3.2 if is_square else 2.0) as (figure, axes):
+    with start_figure(_SQUARE if is_square else _WIDTH, 3.2 if is_square else 2.0) as (figure, axes):
         if diagonal:
             axes.plot([0, 1], [0, 1], color=_GRID, linewidth=1.2, linestyle=(0, (4, 3)))
         for number, (x, y) in enumerate(series.values()):
@@ -167,7 +171,7 @@ def draw_lines(
             marker = "o" if markers or len(points) == 1 else None
             axes.plot(
                 *zip(*points, strict=True),
-                color=_COLORS[number % NUM_COLORS],
+                color=COLORS[number % NUM_COLORS],
                 linewidth=1.6,
                 marker=marker,
                 markersize=3.5,
@@ -178,29 +182,29 @@ def draw_lines(
         elif all(isinstance(each, int) for x, _ in series.values() for each in x):
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         _label(axes, x_label, y_label)
-        return _finish(figure, title)
+        return finish_figure(figure, title)
 
 
 def draw_points(x: Numbers, y: Numbers, title: str, *, x_label: str, y_label: str) -> Markup:
     """Draw points, and the line on which both numbers are equal."""
-    with _draw(_SQUARE, 3.4) as (figure, axes):
+    with start_figure(_SQUARE, 3.4) as (figure, axes):
         numbers = [each for each in map(_keep_drawable, (*x, *y)) if not math.isnan(each)]
         ends = [min(numbers, default=0.0), max(numbers, default=1.0)]
         axes.plot(ends, ends, color=_GRID, linewidth=1.2, linestyle=(0, (4, 3)))
         pairs = [(_keep_drawable(a), _keep_drawable(b)) for a, b in zip(x, y, strict=True)]
         if pairs:
             axes.plot(
-                *zip(*pairs, strict=True), "o", color=_COLORS[0], markersize=3, markeredgewidth=0, alpha=0.5
+                *zip(*pairs, strict=True), "o", color=COLORS[0], markersize=3, markeredgewidth=0, alpha=0.5
             )
         _label(axes, x_label, y_label)
-        return _finish(figure, title)
+        return finish_figure(figure, title)
 
 
 def draw_heat(matrix: Sequence[Sequence[int]], title: str) -> Markup:
     """Draw a matrix of counts as squares, each row relative to its sum."""
     color = (0.15, 0.45, 0.75)  # inside a picture, so that it cannot follow the style sheet
     shares = [[each / max(1, sum(row)) for each in row] for row in matrix]
-    with _draw(_SQUARE, 3.5) as (figure, axes):
+    with start_figure(_SQUARE, 3.5) as (figure, axes):
         axes.imshow(
             [[(*color, share**0.6) for share in row] for row in shares],
             interpolation="nearest",
@@ -208,20 +212,20 @@ def draw_heat(matrix: Sequence[Sequence[int]], title: str) -> Markup:
         )
         axes.grid(visible=False)
         _label(axes, "predicted class", "true class")
-        return _finish(figure, title)
+        return finish_figure(figure, title)
 
 
 def draw_spark(numbers: Numbers, title: str) -> Markup:
     """Draw the numbers of a sequence as a small line without axes."""
-    with _draw(2.2, 0.45) as (figure, axes):
-        axes.plot([_keep_drawable(each) for each in numbers], color=_COLORS[0], linewidth=1.2)
+    with start_figure(2.2, 0.45) as (figure, axes):
+        axes.plot([_keep_drawable(each) for each in numbers], color=COLORS[0], linewidth=1.2)
         axes.set_axis_off()
         figure.subplots_adjust(0.02, 0.08, 0.98, 0.92)
-        return _finish(figure, title, has_layout=False)
+        return finish_figure(figure, title, has_layout=False)
 
 
 @contextmanager
-def _draw(width: float, height: float) -> Iterator[tuple[Any, Any]]:
+def start_figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
     """Yield a figure and its axes; nothing of matplotlib's own state changes."""
     with mpl.rc_context(_SETTINGS), warnings.catch_warnings():
         # Of characters that its font lacks: the browser has others.
@@ -261,13 +265,20 @@ def _shorten_ticks(figure: Any) -> None:
                 axis.set_major_formatter(EngFormatter() if ends < _LARGEST_UNIT else "{x:.3g}")
 
 
-def _finish(figure: Any, title: str, *, has_layout: bool = True) -> Markup:
+def finish_figure(figure: Any, title: str, *, has_layout: bool = True) -> Markup:
+    """Return the figure as SVG for a page.
+
+    Args:
+        figure: The figure that `start_figure` made.
+        title: Description of the figure for those who cannot see it.
+        has_layout: Whether to fit the axes and their labels into the figure.
+    """
     _shorten_ticks(figure)
     if has_layout:
         figure.tight_layout(pad=0.4)
     text = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    FigureCanvasSVG(figure).print_svg(text, metadata=nothing)  # `savefig` draws once more, for nothing here
+    FigureCanvasSVG(figure).print_svg(text, metadata=nothing)  # `savefig` would draw it twice
     root = ElementTree.fromstring(text.getvalue())  # noqa: S314 - matplotlib has just written it
     _reduce(root)
     prefix = f"c{zlib.crc32(f'{title}{text.getvalue()}'.encode()):08x}"

@@ -139,11 +139,13 @@ def _rank_blocks(graph: _Graph) -> list[list[dict[str, Any]]]:
     ranks = _find_ranks(sources)
     titles = {key: _name_block(key, graph, numbers) for key, numbers in members.items()}
     found: list[list[dict[str, Any]]] = [[] for _ in range(max(ranks.values(), default=-1) + 1)]
+    order = {key: at for at, key in enumerate(sorted(members, key=lambda key: ranks[key]), start=1)}
     for key, numbers in members.items():
         inner = [number for number in numbers if number not in graph.inputs]
         named = [each for number in inner if hasattr(each := graph.layers[number], "weights")]
         found[ranks[key]].append(
             {
+                "number": order[key],
                 "title": titles[key],
                 "kind": "output"
                 if key[2] is not None
@@ -153,7 +155,8 @@ def _rank_blocks(graph: _Graph) -> list[list[dict[str, Any]]]:
                 "inputs": sorted(graph.inputs[number] for number in numbers if number in graph.inputs),
                 "layers": _list_layers(named),
                 "parameters": sum(map(_count, named)),
-                "from": sorted(titles[each] for each in sources[key]),
+                "sources": sorted(order[each] for each in sources[key]),
+                "from": [titles[each] for each in sorted(sources[key], key=order.__getitem__)],
             }
         )
     return found

@@ -15,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from penstock.foundation.wording import count
 from penstock.report import charts
+from penstock.report.model_drawing import draw_model
 from penstock.score.evaluation import MEANINGS, format_number, format_score
 from penstock.training.history import pair_runs
 
@@ -66,7 +67,9 @@ def draw_page(report: Mapping[str, Any]) -> str:
     environment.globals.update(
         pairs=_pair_metrics, ranked=_rank_drops, meanings=MEANINGS, worst_classes=_find_worst_classes
     )
-    environment.globals.update(drawn=_choose_drawn, overview=_summarize_field, worst=_find_worst)
+    environment.globals.update(
+        draw_model=draw_model, drawn=_choose_drawn, overview=_summarize_field, worst=_find_worst
+    )
     clean = _clean(report)
     page = environment.get_template("page.html").render(
         **clean, subtitle=_describe(clean), tiles=_list_tiles(clean), sections=_list_sections(clean)

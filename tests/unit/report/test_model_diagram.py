@@ -29,7 +29,7 @@ def test_layers_are_grouped_by_the_inputs_that_they_depend_on(found):
     table = find_block(found, "age, size")
     assert (table["inputs"], table["layers"]) == (["age", "size"], ["Concatenate", "Dense 4, relu"])
     assert table["parameters"] == 2 * 4 + 4
-    assert find_block(found, "all inputs")["from"] == ["age, size", "words"]
+    assert find_block(found, "all inputs")["from"] == ["words", "age, size"]
     price = find_block(found, "price")
     assert (price["kind"], price["from"], price["parameters"]) == ("output", ["all inputs"], 8 * 2 + 2)
 
@@ -38,6 +38,20 @@ def test_ranks_go_from_inputs_to_outputs(found):
     titles = [{block["title"] for block in rank} for rank in found["ranks"]]
     assert titles == [{"age, size", "words"}, {"all inputs"}, {"adopted", "price"}]
     assert found["parameters"] == found["trainable"] == 30 + 12 + 7 * 8 + 8 + 9 + 18
+
+
+def test_blocks_name_what_they_read_by_number(found):
+    numbers = [[block["number"] for block in rank] for rank in found["ranks"]]
+    assert numbers == [[1, 2], [3], [4, 5]]
+    assert [[block["sources"] for block in rank] for rank in found["ranks"]] == [
+        [[], []],
+        [[1, 2]],
+        [[3], [3]],
+    ]
+    titles = {block["number"]: block["title"] for rank in found["ranks"] for block in rank}
+    for rank in found["ranks"]:
+        for block in rank:
+            assert block["from"] == [titles[each] for each in block["sources"]]
 
 
 def test_model_without_a_graph_is_a_list_of_layers():
