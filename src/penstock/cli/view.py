@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
 
 from penstock.cli.option_values import read_declaration, read_options
-from penstock.cli.terminal import format_count
+from penstock.cli.terminal import ProgressBar, format_count, format_duration
 from penstock.foundation.terminal import escape
 from penstock.view.browser import Browser
 from penstock.view.opened_data import OpenedData, open_data
 from penstock.view.server import serve
 
+_TICK_SECONDS: Final = 0.5
+
 
 def run(args: argparse.Namespace) -> int:
     """Open the data, answer requests until Ctrl-C, and return the exit status."""
-    data = open_data(args.paths, read_declaration(args), read_options(args))
+    with _showing_time():
+        data = open_data(args.paths, read_declaration(args), read_options(args))
     browser = Browser(data)
 
     def announce(address: str) -> None:
@@ -34,6 +41,27 @@ def run(args: argparse.Namespace) -> int:
     finally:
         browser.close()
     return 0
+
+
+@contextmanager
+def _showing_time() -> Iterator[None]:
+    """Show on a terminal that files are opened, and for how long: those without an index are read once."""
+    is_done = threading.Event()
+    with ProgressBar("view") as bar:
+
+        def show() -> None:
+            while not is_done.wait(_TICK_SECONDS):
+                bar.show_line(
+                    lambda seconds: f"view: reading and indexing the files, {format_duration(seconds)}"
+                )
+
+        ticker = threading.Thread(target=show, daemon=True)
+        ticker.start()
+        try:
+            yield
+        finally:
+            is_done.set()
+            ticker.join()
 
 
 def _describe(data: OpenedData, address: str) -> dict[str, object]:

@@ -7,13 +7,16 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
 
 import pytest
 
+from penstock.cli import view as module
 from penstock.cli.main import main
+from penstock.errors import NoSuchPathError
 from viewed_data import write_gallery
 
 
@@ -85,3 +88,22 @@ def test_port_in_use_is_one_line_and_status_2(gallery, capsys):
 def test_path_that_does_not_exist_is_status_2(tmp_path, capsys):
     assert main(["view", str(tmp_path / "nothing")]) == 2
     assert "nothing" in capsys.readouterr().err
+
+
+def test_progress_is_shown_while_files_are_opened(tmp_path, monkeypatch, capsys):
+    shown = threading.Event()
+
+    class Bar(module.ProgressBar):
+        def show_line(self, make):
+            assert "12 s" in make(12.0)
+            shown.set()
+
+    def open_data(*_):
+        assert shown.wait(30)
+        raise NoSuchPathError("missing", path="a")
+
+    monkeypatch.setattr(module, "_TICK_SECONDS", 0.001)
+    monkeypatch.setattr(module, "ProgressBar", Bar)
+    monkeypatch.setattr(module, "open_data", open_data)
+    assert main(["view", str(tmp_path)]) == 2
+    assert not [each for each in threading.enumerate() if each.name.endswith("(show)")]
