@@ -24,6 +24,7 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
+from penstock.statistics.bins import choose_edges, count_values
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.view.opened_data import TRAIN, OpenedData
@@ -205,24 +206,32 @@ class _Numbers:
 
 
 def make_bins(values: NDArray[np.float64]) -> tuple[Bar, ...]:
-    """Return a histogram of the finite numbers; whole numbers of a small range have one bin each."""
+    """Return a histogram of the finite numbers, with the bins of a report; outliers are in the end bins."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return ()
-    low, high = float(finite.min()), float(finite.max())
-    is_whole = bool((finite == np.floor(finite)).all())
-    if low == high or not np.isfinite(high - low):
-        return (Bar(show_number(low), len(finite), 1.0),) if low == high else ()
-    if is_whole and high - low < _BINS:
-        edges = np.arange(low - 0.5, high + 1)
-        labels = [show_number(value) for value in np.arange(low, high + 1)]
-    else:
-        edges = np.linspace(low, high, _BINS + 1)
-        labels = [f"{a:.4g} to {b:.4g}" for a, b in pairwise(edges)]
-    counts = np.histogram(finite, edges)[0].tolist()
+    edges = choose_edges(finite, _BINS)
+    counts = count_values(finite, edges).tolist()
+    labels = _label_bins(finite, edges)
     return tuple(
         Bar(label, number, number / max(counts)) for label, number in zip(labels, counts, strict=True)
     )
+
+
+def _label_bins(finite: NDArray[np.float64], edges: NDArray[np.float64]) -> list[str]:
+    """Return the value or the range of each bin."""
+    if edges[0] == edges[-1]:
+        return [show_number(edges[0])]
+    is_whole = bool((edges[:-1] + 1 == edges[1:]).all() and (finite == np.rint(finite)).all())
+    if is_whole:
+        labels = [show_number(low + 0.5) for low in edges[:-1].tolist()]
+    else:
+        labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges.tolist())]
+    if finite.min() < edges[0]:
+        labels[0] = f"up to {labels[0] if is_whole else f'{edges[1]:.4g}'}"
+    if finite.max() > edges[-1]:
+        labels[-1] = f"from {labels[-1] if is_whole else f'{edges[-2]:.4g}'}"
+    return labels
 
 
 def _describe(name: str, field: Field, statistics: FieldStatistics, bins: tuple[Bar, ...]) -> FieldSummary:
