@@ -27,6 +27,12 @@ from penstock.transform.padding import count_levels
 from penstock.transform.pipeline import Pipeline
 from penstock.transform.vocabulary import as_bytes
 
+SERVING: Final = "serving_default"
+"""Name of the signature that predicts."""
+
+MODEL_INPUTS: Final = "model_inputs"
+"""Name of the signature that returns what preprocessing makes of the raw values."""
+
 _MOST_WHOLE: Final = 2**53  # the whole numbers that float64 holds exactly
 _ZEROS: Final[Mapping[str, Any]] = {"string": "", "bool": False}
 _UNITS: Final[Mapping[str, str]] = {"date": "days since 1970-01-01", "time": "microseconds since 1970-01-01"}

@@ -18,7 +18,14 @@ from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
 from penstock.bridge.graph.tensorflow import run_program
 from penstock.errors import OptionError, WriteError
-from penstock.export.raw_inputs import RawInput, RawReader, loosen_schema, name_model_inputs
+from penstock.export.raw_inputs import (
+    MODEL_INPUTS,
+    SERVING,
+    RawInput,
+    RawReader,
+    loosen_schema,
+    name_model_inputs,
+)
 from penstock.export.served_outputs import plan_outputs
 from penstock.foundation.program import DefineFunction
 from penstock.model.signature import find_inputs, name_outputs
@@ -27,8 +34,6 @@ from penstock.schema.declaration import load_plan_declaration
 from penstock.training.run import Run, make_served_model
 from penstock.transform.pipeline import Pipeline
 
-SERVING: Final = "serving_default"
-MODEL_INPUTS: Final = "model_inputs"
 _DISK_ADVICE: Final = "Free some disk space, or choose another folder."
 _ADVICE: Final = "Export the run as a bundle, which runs Penstock's own transforms: --format bundle."
 

@@ -7,7 +7,7 @@ an error that names the first field that differs. The export is asked in a new p
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -26,7 +26,8 @@ from penstock.jobs.export.options import ExportOptions
 from penstock.jobs.export.served_check import ServedModel, run_process
 from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.task import Task
-from penstock.schema.scalar import Image
+from penstock.transform.image import Image as ImageTransform
+from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
@@ -39,9 +40,11 @@ IMAGE_TOLERANCE: Final = 1e-3
 """The same where another library decodes and resizes images."""
 
 _MODULE: Final = "penstock.jobs.export.fresh_process"
-_PIXEL_GAP: Final = 1.0  # of 255; decoders round differently
+_PIXEL_GAP: Final = 2.0  # of 255: decoders round differently, and once more for CMYK
 _SMALLEST: Final = 1e-30  # instead of 0, which nothing is relative to
 _Answers = Mapping[str, list[NDArray[Any]]]
+_Steps = Mapping[str, NDArray[np.float64]]
+"""What a difference of one pixel value is in the units of the model's input, by input and channel."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,8 @@ class CheckResult:
         differences: Largest difference by target: of probabilities, or of numbers relative to their size.
         tolerance: Largest difference that is accepted.
         is_fresh: Whether the export was asked in a new process; not if it needs code of the user.
-        images: Largest difference of the decoded and resized images by input, in the units of the model's
-            input, if another library makes them.
+        images: Largest difference of the decoded and resized images of all rows by input, in pixels of 0 to
+            255, if another library makes them.
     """
 
     num_rows: int
@@ -78,20 +81,21 @@ def check_export(
 
     Raises:
         ExportError: The export cannot be opened, or differs from the run; `field` is the first field that
-            does, in the order of the pipeline, or the target if all inputs agree.
+            does, in the order of the pipeline, or the target if all inputs agree. Or pixels of images differ
+            by more than decoders explain.
         WriteError: The temporary folder is full.
     """
     inputs = run.pipeline.without_targets()
     needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or _needs_model(run, chosen))
-    photos = [name for name, each in inputs.schema.items() if isinstance(each, Image) and chosen.takes_raw]
-    tolerance = IMAGE_TOLERANCE if photos else TOLERANCE
+    steps = _find_steps(inputs) if chosen.takes_raw else {}
+    tolerance = IMAGE_TOLERANCE if steps else TOLERANCE
     with _temporary_folder() as temporary:
         rows = store_rows(run, recipe, options.check_data, temporary)
         expected = ask_model(run.predictor(), inputs, rows)
         served = ServedModel(run, rows, folder, temporary) if chosen.takes_raw else None
         found: _Answers
         if served is not None:
-            found = served.predict(with_inputs=bool(photos))
+            found = served.predict(with_inputs=bool(steps))
         elif needs_code:
             opened = chosen.load().open_model(folder, _find_model(run, chosen, options), options.functions)
             found = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
@@ -102,9 +106,10 @@ def check_export(
             for name, task in run.tasks.items()
         }
         if not all(each <= tolerance for each in differences.values()):
-            inside = found if served is None else served.find_inputs()
-            raise _make_error(differences, tolerance, _find_input(expected, inside, tolerance, photos))
-    images = {name: _measure_gap(name, expected, found) for name in photos if f"input/{name}" in found}
+            inside = found if served is None or steps else served.find_inputs()
+            raise _make_error(differences, tolerance, _find_input(expected, inside, tolerance, steps))
+    images = {name: _measure_gap(name, expected, found, step) for name, step in steps.items()}
+    _check_images(images)
     return CheckResult(len(rows.split), differences, tolerance, not needs_code, images)
 
 
@@ -161,30 +166,54 @@ def _compare(task: Task, expected: list[NDArray[Any]], found: list[NDArray[Any]]
     return largest if np.isfinite(largest) else float("inf")
 
 
+def _find_steps(inputs: Pipeline) -> _Steps:
+    """Return the inputs that are images, with the size of one pixel value in their units."""
+    images = {name: each for name, each in inputs.transforms.items() if isinstance(each, ImageTransform)}
+    return {
+        name: np.abs(np.float64(each.scale or 1) / np.asarray(each.deviation or 1, np.float64))
+        for name, each in images.items()
+        if name in inputs.inputs
+    }
+
+
+def _check_images(images: Mapping[str, float]) -> None:
+    """Refuse images that differ by more than the rounding of decoders."""
+    for name, gap in images.items():
+        if not gap <= _PIXEL_GAP:
+            raise ExportError(
+                f"field {name!r}: the export decodes or resizes images differently from the run",
+                field=name,
+                expected=f"pixels that differ by at most {_PIXEL_GAP:g} of 255",
+                got=f"{gap:.3g}",
+                advice="Nothing was written. Export a bundle, which decodes as the run does. "
+                "Without the check: --no-check (check=False).",
+            )
+
+
 def _find_input(
-    expected: _Answers, found: _Answers, tolerance: float, photos: Sequence[str]
+    expected: _Answers, found: _Answers, tolerance: float, steps: _Steps
 ) -> tuple[str, float] | None:
     """Return the first input of the model that differs, and by how much; None if all agree.
 
     Images of another library always differ a little: they are named if no other input differs.
     """
     gaps = {
-        key.partition("/")[2]: _measure_gap(key.partition("/")[2], expected, found)
+        (name := key.partition("/")[2]): _measure_gap(name, expected, found, steps.get(name, 1.0))
         for key, arrays in expected.items()
         if key.startswith("input/") and key in found and arrays[0].dtype.kind in "biuf"
     }
     for name, gap in gaps.items():
-        if gap > (_PIXEL_GAP if name in photos else tolerance):
+        if gap > (_PIXEL_GAP if name in steps else tolerance):
             return name, gap
-    return next(((name, gaps[name]) for name in photos if gaps.get(name, 0.0) > 0), None)
+    return next(((name, gaps[name]) for name in steps if gaps.get(name, 0.0) > 0), None)
 
 
-def _measure_gap(name: str, expected: _Answers, found: _Answers) -> float:
-    """Return the largest difference of an input of the model, in the batches that both have."""
+def _measure_gap(
+    name: str, expected: _Answers, found: _Answers, step: NDArray[np.float64] | float = 1.0
+) -> float:
+    """Return the largest difference of an input of the model, in units of `step`."""
     key = f"input/{name}"
-    pairs = [
-        [each.astype(np.float64) for each in all_[: len(found[key])]] for all_ in (expected[key], found[key])
-    ]
+    pairs = [[each.astype(np.float64) / step for each in all_] for all_ in (expected[key], found[key])]
     return _compare(Task(name, "binary"), *pairs)
 
 

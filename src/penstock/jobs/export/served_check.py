@@ -10,15 +10,22 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from numpy.typing import NDArray
 
-from penstock import export as formats
 from penstock.errors import ExportError
 from penstock.export.manifest import MANIFEST_NAME, read_export_json
-from penstock.export.raw_inputs import RawInput, encode_rows, name_model_inputs, name_tensor
+from penstock.export.raw_inputs import (
+    MODEL_INPUTS,
+    SERVING,
+    RawInput,
+    encode_rows,
+    name_model_inputs,
+    name_tensor,
+)
 from penstock.jobs.export.check_rows import CheckRows
 from penstock.jobs.export.fresh_process import ANSWERS, read_answers
 
@@ -26,10 +33,8 @@ if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
 
 # Run as a program and never imported, as it imports TensorFlow, and must not import Penstock.
-_SCRIPT: Final = Path(formats.__path__[0]) / "serve_rows.py"
+_SCRIPT: Final = Path(str(files("penstock.export") / "serve_rows.py"))
 _REQUESTS: Final = "requests.json"
-_SERVING: Final = "serving_default"
-_MODEL_INPUTS: Final = "model_inputs"
 
 
 class ServedModel:
@@ -57,23 +62,24 @@ class ServedModel:
         """Return the predictions by target, one array per batch, as the predictor of the run returns them.
 
         Args:
-            with_inputs: Whether to return also what preprocessing makes of the first batch, by input.
+            with_inputs: Whether to return also what preprocessing makes of the rows, by input.
         """
-        answers = self._serve({_SERVING: self._num_requests, _MODEL_INPUTS: int(with_inputs)})
+        number = self._num_requests
+        answers = self._serve({SERVING: number, MODEL_INPUTS: number if with_inputs else 0})
         found = self._take_inputs(answers) if with_inputs else {}
         for name, task in self._run.tasks.items():
             part = "" if task.kind == "regression" else "_probabilities"
-            arrays = answers[f"{_SERVING}/{name_tensor(f'{name}{part}', ())}"]
+            arrays = answers[f"{SERVING}/{name_tensor(f'{name}{part}', ())}"]
             # The run returns the probability of the second of two labels.
             found[f"output/{name}"] = [each[:, 1] for each in arrays] if task.kind == "binary" else arrays
         return found
 
     def find_inputs(self) -> dict[str, list[NDArray[Any]]]:
         """Return what the preprocessing of the SavedModel makes of the rows."""
-        return self._take_inputs(self._serve({_MODEL_INPUTS: self._num_requests}))
+        return self._take_inputs(self._serve({MODEL_INPUTS: self._num_requests}))
 
     def _take_inputs(self, answers: dict[str, list[NDArray[Any]]]) -> dict[str, list[NDArray[Any]]]:
-        return {f"input/{name}": answers[f"{_MODEL_INPUTS}/{each}"] for name, each in self._names.items()}
+        return {f"input/{name}": answers[f"{MODEL_INPUTS}/{each}"] for name, each in self._names.items()}
 
     def _serve(self, signatures: Mapping[str, int]) -> dict[str, list[NDArray[Any]]]:
         """Ask signatures, each so many of the requests."""

@@ -5,7 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from penstock.jobs.export.check import _compare, _find_input
+import penstock as ps
+from image_files import png, scene
+from penstock.errors import ExportError
+from penstock.jobs.export.check import _check_images, _compare, _find_input, _find_steps
 from penstock.model.task import Task
 
 CHANCE = Task("y", "binary", ("no", "yes"))
@@ -65,18 +68,55 @@ def answers(**arrays):
 def test_first_input_that_differs_is_named():
     expected = answers(a=[1.0, 2.0], b=[1, 2], c=[3, 4])
     found = answers(a=[1.0, 2.0], b=[1, 3], c=[9, 9])
-    assert _find_input(expected, found, 1e-5, ()) == ("b", 1.0)
-    assert _find_input(expected, expected, 1e-5, ()) is None
+    assert _find_input(expected, found, 1e-5, {}) == ("b", 1.0)
+    assert _find_input(expected, expected, 1e-5, {}) is None
 
 
-def test_images_that_are_rounded_otherwise_are_named_last():
+STEPS = {"photo": np.array(1.0)}
+
+
+def test_images_that_are_rounded_differently_are_named_last():
     pixels = np.array([[10, 20]], np.uint8)
     expected = answers(photo=pixels, age=[1.0])
-    assert _find_input(expected, answers(photo=pixels + 1, age=[2.0]), 1e-3, ["photo"]) == ("age", 1.0)
-    assert _find_input(expected, answers(photo=pixels + 1, age=[1.0]), 1e-3, ["photo"]) == ("photo", 1.0)
-    assert _find_input(expected, answers(photo=pixels + 9, age=[2.0]), 1e-3, ["photo"]) == ("photo", 9.0)
+    assert _find_input(expected, answers(photo=pixels + 1, age=[2.0]), 1e-3, STEPS) == ("age", 1.0)
+    assert _find_input(expected, answers(photo=pixels + 1, age=[1.0]), 1e-3, STEPS) == ("photo", 1.0)
+    assert _find_input(expected, answers(photo=pixels + 9, age=[2.0]), 1e-3, STEPS) == ("photo", 9.0)
 
 
-def test_only_batches_that_both_have_are_compared():
-    expected = {"input/photo": [np.zeros(2), np.ones(2)]}
-    assert _find_input(expected, {"input/photo": [np.zeros(2)]}, 1e-3, ["photo"]) is None
+def test_difference_in_any_batch_counts():
+    expected = {"input/photo": [np.zeros((2, 1)), np.ones((2, 1))]}
+    found = {"input/photo": [np.zeros((2, 1)), np.full((2, 1), 4.0)]}
+    assert _find_input(expected, found, 1e-3, STEPS) == ("photo", 3.0)
+    assert _find_input(expected, {"input/photo": found["input/photo"][:1]}, 1e-3, STEPS) == (
+        "photo",
+        math.inf,
+    )
+
+
+def test_images_are_compared_in_pixels_whatever_the_units_of_the_input(tmp_path):
+    rows = [{"photo": png(scene(8, 8, n)), "sold": n} for n in range(4)]
+    fields = {"photo": ps.fields.Image()}
+    data = ps.convert(rows, tmp_path / "set", fields=fields, target="sold", split="train=1.0")
+    photo = ps.transform.Image(
+        size=(8, 8), dtype="float32", scale=1 / 255, mean=0.5, deviation=(1, 0.5, 0.25)
+    )
+    steps = _find_steps(ps.Pipeline.fit(data, photo=photo).without_targets())
+    assert steps["photo"] == pytest.approx(np.array([1, 2, 4]) / 255)
+    plain = ps.Pipeline.fit(data, photo=ps.transform.Image(size=(8, 8))).without_targets()
+    assert _find_steps(plain) == {"photo": 1.0}
+    expected = np.zeros((1, 2, 2, 3))
+    found = expected.copy()
+    found[0, 0, 0] = np.array([3, 2, 4]) / 255  # pixels that differ by 3, 1 and 1
+    assert _find_input(answers(photo=expected), answers(photo=found), 1e-3, steps) == (
+        "photo",
+        pytest.approx(3),
+    )
+
+
+def test_pixels_that_differ_by_more_than_decoders_do_are_an_error():
+    _check_images({"photo": 2.0})
+    with pytest.raises(ExportError) as caught:
+        _check_images({"scan": 1.0, "photo": 3.0})
+    assert (caught.value.field, caught.value.got) == ("photo", "3")
+    with pytest.raises(ExportError):
+        _check_images({"photo": math.inf})
