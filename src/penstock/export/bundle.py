@@ -1,12 +1,13 @@
 """The format `bundle`: a folder that Penstock rebuilds the model from, on any machine with Keras.
 
 In: a run. Out: `weights.safetensors` (one file per member of an ensemble), the options of the model in
-`model.json`, and `model.py`, its code for reading: nothing in the folder is executed or unpickled.
+`model.json`; and for reading, its layers in `architecture.json` and its code in `model.py`. Nothing in the
+folder is executed or unpickled.
 """
 
 from __future__ import annotations
 
-import ast
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +16,10 @@ import keras
 
 from penstock.errors import ExportError, OptionError
 from penstock.export.formats import ExportedModel
+from penstock.export.manifest import MANIFEST_NAME, read_export_json
 from penstock.export.parts import MODEL_NAME, Parts, read_parts, write_parts
 from penstock.foundation.json_form import JsonValue
+from penstock.foundation.json_text import write_json
 from penstock.model.code import write_model
 from penstock.model.keras_predictor import KerasPredictor
 from penstock.storage.atomic import AtomicFile
@@ -37,6 +40,9 @@ from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
 CODE_NAME: Final = "model.py"
+ARCHITECTURE_NAME: Final = "architecture.json"
+# These do not decide what a trained model computes.
+_IGNORED: Final = frozenset({"module", "build_config", "compile_config", "trainable", "seed"})
 _MEMBER_NAME: Final = "weights-{}.safetensors"
 
 
@@ -63,6 +69,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
         code = write_model(run.pipeline.schema, run.pipeline, load_options(options))
         with AtomicFile(folder / CODE_NAME) as file:
             file.write(code.encode())
+    _write_architecture(folder, [member.model for member in members])
     return {}
 
 
@@ -87,11 +94,12 @@ def open_model(
             got="one model",
             advice="Pass the function that builds it: model=build.",
         )
-    _check_code(folder, parts, stored[0].child("options").value)
     models = [
         _load(folder, name, each, parts, model)
         for name, each in zip(_name_weights(len(stored)), stored, strict=True)
     ]
+    if model is None:
+        _check_architecture(folder, models)
     whole = models[0]
     if len(models) > 1:
         logits = [each.child("logits").object() for each in stored]
@@ -100,32 +108,73 @@ def open_model(
     return ExportedModel(folder, parts.pipeline, parts.tasks, parts.settings, predictor)
 
 
-def _check_code(folder: Path, parts: Parts, options: object) -> None:
-    """Refuse a bundle whose model this version of Penstock would build otherwise, as `model.py` shows.
+def _write_architecture(folder: Path, models: Sequence[Any]) -> None:
+    """Write the configuration of each model, for reading and for comparison; it is never loaded."""
+    forms: list[Any] = []
+    for model in models:
+        try:
+            forms.append(json.loads(model.to_json()))
+        except Exception as error:  # code of the user: a layer without get_config, or with any other fault
+            layers = [{"name": each.name, "class_name": type(each).__name__} for each in model.layers]
+            forms.append({"class_name": type(model).__name__, "layers": layers, "incomplete": str(error)})
+    with AtomicFile(folder / ARCHITECTURE_NAME) as file:
+        file.write(write_json({"members": forms}, 1).encode() + b"\n")
+
+
+def _check_architecture(folder: Path, models: Sequence[Any]) -> None:
+    """Refuse a bundle if this version of Penstock builds other models from the stored options.
 
     The weights might fit all the same, and predictions would be wrong.
     """
-    if not isinstance(options, Mapping) or not (folder / CODE_NAME).is_file():
-        return
-    code = write_model(parts.pipeline.schema, parts.pipeline, load_options(options))
-    if _read_structure(code) != _read_structure((folder / CODE_NAME).read_text(encoding="utf-8")):
+    path = folder / ARCHITECTURE_NAME
+    stored = [each.value for each in read_export_json(path).child("members").elements()]
+    built = [json.loads(model.to_json()) for model in models]
+    if len(stored) != len(built) or not all(
+        map(_agrees, map(_number_layers, stored), map(_number_layers, built))
+    ):
         raise ExportError(
             "model of the bundle",
-            path=folder / CODE_NAME,
+            path=path,
             expected="the model that this version of Penstock builds",
             got="another one",
-            advice="Use the version of Penstock in export.json, or export the run again.",
+            advice=f"Use the version of Penstock in {MANIFEST_NAME}, or export the run again.",
         )
 
 
-def _read_structure(code: str) -> str | None:
-    """Return the statements of the function in a module, without comments; the code is not executed."""
-    try:
-        parsed = ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError):
-        return None
-    functions = [each for each in parsed.body if isinstance(each, ast.FunctionDef)]
-    return "\n".join(ast.dump(line) for each in functions for line in each.body[1:])
+def _number_layers(form: Any) -> Any:
+    """Return a configuration with layers by number: Keras numbers their names within a process."""
+    names: dict[str, str] = {}
+
+    def collect(value: Any) -> None:
+        if isinstance(value, Mapping):
+            for each in value.get("layers") or () if isinstance(value.get("layers"), list) else ():
+                config = each.get("config") if isinstance(each, Mapping) else None
+                if isinstance(config, Mapping) and isinstance(config.get("name"), str):
+                    names.setdefault(config["name"], f"layer {len(names)}")
+            for each in value.values():
+                collect(each)
+        elif isinstance(value, list):
+            for each in value:
+                collect(each)
+
+    def replace_names(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {key: replace_names(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [replace_names(each) for each in value]
+        return names.get(value, value) if isinstance(value, str) else value
+
+    collect(form)
+    return replace_names(form)
+
+
+def _agrees(one: Any, other: Any) -> bool:
+    """Whether two configurations agree; entries of one alone are ignored, as versions of Keras add some."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return all(_agrees(one[key], other[key]) for key in (one.keys() & other.keys()) - _IGNORED)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_agrees, one, other))
+    return bool(one == other)
 
 
 def copy_model(run: Run) -> Any:

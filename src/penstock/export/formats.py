@@ -117,7 +117,7 @@ _PARTS: Final = ("model.json", "pipeline.json", "schema.json")
 FORMATS: Final[Mapping[str, Format]] = {
     each.name: each
     for each in (
-        Format("bundle", "penstock.export.bundle", "train", _PARTS, uses_keras=True),
+        Format("bundle", "penstock.export.bundle", "train", ("architecture.json", *_PARTS), uses_keras=True),
         Format("onnx", "penstock.export.onnx", "onnx", (*_PARTS, "model.onnx")),
         Format(
             "saved_model",

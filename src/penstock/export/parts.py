@@ -70,14 +70,14 @@ def write_parts(run: Run, folder: Path, model: Mapping[str, Any] | None = None) 
     converted = run.settings.get("convert")
     missing = converted.get("missing") if isinstance(converted, Mapping) else None
     _write(folder / SCHEMA_NAME, {**known, **({} if missing is None else {"missing": missing})})
-    facts = {
+    outputs = {
         "targets": {
             name: {"kind": task.kind, "labels": len(task.labels)} for name, task in run.tasks.items()
         },
         "logits": {name: bool(run.logits.get(name, False)) for name in run.tasks},
         "choices": {name: choice.to_json() for name, choice in run.choices.items()},
     }
-    _write(folder / MODEL_NAME, {"outputs": facts, "model": dict(model or {})})
+    _write(folder / MODEL_NAME, {"outputs": outputs, "model": dict(model or {})})
 
 
 def read_parts(folder: Path, functions: Mapping[str, MapFunction] | None = None) -> Parts:
@@ -90,16 +90,16 @@ def read_parts(folder: Path, functions: Mapping[str, MapFunction] | None = None)
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
     path = folder / MODEL_NAME
     root = read_export_json(path)
-    facts = root.child("outputs").object()
-    check_facts(facts, path)
+    outputs = root.child("outputs").object()
+    check_facts(outputs, path)
     found = find_tasks(pipeline)
-    tasks = {name: task.restored(facts.get("targets", {}).get(name, {})) for name, task in found.items()}
+    tasks = {name: task.restored(outputs.get("targets", {}).get(name, {})) for name, task in found.items()}
     stored = read_export_json(folder / SCHEMA_NAME).object()
     settings = {name: stored[name] for name in ("schema", "plan") if stored.get(name)}
     if stored.get("missing") is not None:
         settings["convert"] = {"missing": stored["missing"]}
-    logits = facts.get("logits") or {}
-    return Parts(pipeline, tasks, logits, read_choices(facts, path), settings, root.child("model"))
+    logits = outputs.get("logits") or {}
+    return Parts(pipeline, tasks, logits, read_choices(outputs, path), settings, root.child("model"))
 
 
 def _write(path: Path, form: Mapping[str, Any]) -> None:

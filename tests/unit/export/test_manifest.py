@@ -12,7 +12,7 @@ from penstock.export.manifest import MANIFEST_NAME, digest_file, is_export, read
 @pytest.fixture
 def export(tmp_path):
     (tmp_path / "variables").mkdir()
-    for name in ("model.json", "pipeline.json", "schema.json"):
+    for name in ("architecture.json", "model.json", "pipeline.json", "schema.json"):
         (tmp_path / name).write_text("{}")
     (tmp_path / "variables" / "data").write_bytes(bytes(range(256)))
     write_manifest(tmp_path, "bundle", {"inputs": ["age"]})
@@ -29,7 +29,13 @@ def test_manifest_names_all_files_with_their_digests(export):
     assert is_export(export)
     assert found.format == "bundle"
     assert found.details == {"inputs": ["age"]}
-    assert list(found.files) == ["model.json", "pipeline.json", "schema.json", "variables/data"]
+    assert list(found.files) == [
+        "architecture.json",
+        "model.json",
+        "pipeline.json",
+        "schema.json",
+        "variables/data",
+    ]
     # SHA-256 of "{}", by any other tool.
     assert found.files["model.json"] == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
 

@@ -52,6 +52,7 @@ def test_bundle_agrees_with_its_run_in_a_new_process(run, tmp_path):
     assert max(done.check.differences.values()) <= 1e-6
     assert list_all(tmp_path) == ["out"]
     assert list_all(done.folder) == [
+        "architecture.json",
         "export.json",
         "model.json",
         "model.py",
@@ -214,6 +215,13 @@ def test_bundle_of_a_users_own_model_needs_its_builder(tmp_path):
     assert not done.check.is_fresh  # the function exists in this process alone
     assert done.check.differences == {"sold": 0.0}
     assert "model.py" not in done.files
+    (form,) = json.loads((tmp_path / "out" / "architecture.json").read_text())["members"]
+    assert [each["class_name"] for each in form["config"]["layers"]] == [
+        "InputLayer",
+        "Reshape",
+        "Dense",
+        "Dense",
+    ]
     with pytest.raises(OptionError) as caught:
         ps.Predictor(tmp_path / "out")
     assert "model=build" in caught.value.advice

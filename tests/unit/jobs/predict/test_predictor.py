@@ -2,6 +2,7 @@
 
 import json
 import pickle
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 
@@ -120,11 +121,31 @@ def test_changed_file_is_an_error_that_names_it(run, tmp_path):
     assert caught.value.path == str(path)
 
 
-def test_bundle_of_a_model_that_is_built_otherwise_now_is_refused(export, monkeypatch):
+def test_bundle_of_a_model_that_is_built_differently_now_is_refused(export, monkeypatch):
     monkeypatch.setattr("penstock.model.encoder.ngrams._RANK_WEIGHT", 1.25)
     with pytest.raises(ExportError) as caught:
         ps.Predictor(export)
-    assert caught.value.path == str(export / "model.py")
+    assert caught.value.path == str(export / "architecture.json")
+
+
+def test_code_of_another_version_does_not_matter_if_it_builds_the_same_model(run, tmp_path):
+    """Names of variables in `model.py`, numbers in names of layers, and new options of Keras may change."""
+    folder = ps.export_model(run, tmp_path / "out", check=False).folder
+    (folder / "model.py").write_text("renamed = 1\n")
+    path = folder / "architecture.json"
+    text = re.sub(r"\b(cast|add|multiply)_(\d+)\b", r"\1_9\2", path.read_text())
+    form = json.loads(text)
+    for layer in form["members"][0]["config"]["layers"]:
+        layer["config"]["added_later"] = None
+    path.write_text(json.dumps(form))
+    write_manifest(folder, "bundle", {})
+    assert ps.Predictor(folder).predict(ROW).to_pylist() == ps.Predictor(run).predict(ROW).to_pylist()
+    form["members"][0]["config"]["layers"].pop()
+    path.write_text(json.dumps(form))
+    write_manifest(folder, "bundle", {})
+    with pytest.raises(ExportError) as caught:
+        ps.Predictor(folder)
+    assert caught.value.path == str(path)
 
 
 def test_run_is_taken_as_well(run):
