@@ -176,7 +176,6 @@ def test_tables_and_texts_are_served_as_the_run_predicts_them(runs, exports, ans
     np.testing.assert_allclose(found["price"], expected["price"].to_numpy(), rtol=1e-5)
     np.testing.assert_allclose(single["adopted_probability"], found["adopted_probability"][5:6], atol=1e-5)
     assert "input weight:" in answers["table"]["infinite"]["error"]
-    # What `saved_model_cli show` prints are these names.
     assert set(done.details["inputs"]) == {
         *("age", "weight", "visits", "kind", "zone", "about", "steps", "steps_length", "marks"),
         *("marks_length", "tags", "tags_length"),
@@ -185,6 +184,16 @@ def test_tables_and_texts_are_served_as_the_run_predicts_them(runs, exports, ans
     with pytest.raises(OptionError) as caught:
         ps.Predictor(done.folder)
     assert "bundle" in caught.value.advice
+
+
+def test_signature_has_the_named_inputs_and_outputs(exports):
+    """What `saved_model_cli show` prints."""
+    details = exports["table"].details
+    serve = tf.saved_model.load(str(exports["table"].folder)).signatures["serving_default"]
+    _, specs = serve.structured_input_signature
+    found = {name: (spec.dtype.name, spec.shape.as_list()) for name, spec in specs.items()}
+    assert found == {name: (each["dtype"], list(each["shape"])) for name, each in details["inputs"].items()}
+    assert set(serve.structured_outputs) == set(details["outputs"])
 
 
 def test_variables_are_those_that_predictions_need(runs, exports):

@@ -36,6 +36,7 @@ MODEL_INPUTS: Final = "model_inputs"
 _MOST_WHOLE: Final = 2**53  # the whole numbers that float64 holds exactly
 _ZEROS: Final[Mapping[str, Any]] = {"string": "", "bool": False}
 _UNITS: Final[Mapping[str, str]] = {"date": "days since 1970-01-01", "time": "microseconds since 1970-01-01"}
+_SUFFIXES: Final[Mapping[str, str]] = {"date": "_days_since_1970", "time": "_microseconds_since_1970"}
 _raw: Final = Term.name("raw")
 
 Part: TypeAlias = Literal["value", "array", "list", "length", "step_length", "present"]
@@ -220,7 +221,9 @@ class RawReader:
     ) -> Term:
         """Declare a tensor of a field, and return the term for it."""
         is_main = part in ("value", "array", "list")
-        name = name_tensor(site.name if is_main else f"{site.name}_{part}", self.inputs)
+        # A number alone does not show that it is a date: the name of the input says its unit.
+        suffix = _SUFFIXES.get(self._forms.get(site.name, ""), "") if is_main else f"_{part}"
+        name = name_tensor(f"{site.name}{suffix}", self.inputs)
         self.inputs[name] = RawInput(name, site.name, dtype, shape, part, meaning, missing)
         return site.bind(_raw[name]) if is_main else site.bind_extra(part, _raw[name])
 

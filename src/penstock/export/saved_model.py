@@ -30,7 +30,7 @@ from penstock.export.served_outputs import plan_outputs
 from penstock.foundation.program import DefineFunction
 from penstock.model.signature import find_inputs, name_outputs
 from penstock.model.task import Task
-from penstock.schema.declaration import load_plan_declaration
+from penstock.schema.declaration import find_forms
 from penstock.training.run import Run, make_served_model
 from penstock.transform.pipeline import Pipeline
 
@@ -55,7 +55,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
             "trained with.",
         )
     pipeline = run.pipeline.without_targets()
-    tensors, prepare, scope = make_preprocessing(pipeline, _find_forms(run.settings.get("plan")))
+    tensors, prepare, scope = make_preprocessing(pipeline, find_forms(run.settings.get("plan")))
     temperatures = {name: choice.temperature for name, choice in run.choices.items()}
     targets = plan_outputs(run.tasks, run.logits, temperatures)
     model = make_served_model(run)
@@ -128,14 +128,6 @@ def make_preprocessing(
     prepare = DefineFunction("prepare", ("raw",), "Return the inputs of the model.", body)
     scope = run_program((*page.top.statements, *page.functions.values(), prepare))
     return reader.inputs, scope["prepare"], scope
-
-
-def _find_forms(plan: Any) -> dict[str, str]:
-    """Return how raw columns represent values, by field, from the plan of a conversion."""
-    if not isinstance(plan, Mapping):
-        return {}
-    declared = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
-    return {each.name or column: each.form for column, each in declared.columns.items() if each.form}
 
 
 def _make_call(model: keras.Model, tasks: Mapping[str, Task]) -> Any:

@@ -183,3 +183,11 @@ def _load_strings(value: JsonValue, expected: str) -> tuple[str, ...]:
     if not isinstance(given, list | tuple) or not all(isinstance(item, str) for item in given):
         raise value.refuse(expected, advice="Quote what YAML would not read as strings.")
     return tuple(given)
+
+
+def find_forms(plan: Any) -> dict[str, str]:
+    """Return how raw columns represent values, by field, from the plan of a conversion."""
+    if not isinstance(plan, Mapping):
+        return {}
+    declared = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
+    return {each.name or column: each.form for column, each in declared.columns.items() if each.form}

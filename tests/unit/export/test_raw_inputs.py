@@ -1,12 +1,17 @@
 """Raw inputs of a SavedModel: their names, and rows as the values of a request."""
 
+import datetime
 import json
 import math
 
 import numpy as np
 import pytest
 
-from penstock.export.raw_inputs import RawInput, encode_rows, name_tensor
+import penstock as ps
+from penstock.bridge.graph.program import write_fields
+from penstock.bridge.graph.site import Page
+from penstock.export.raw_inputs import RawInput, RawReader, encode_rows, loosen_schema, name_tensor
+from penstock.schema.declaration import find_forms
 
 
 @pytest.mark.parametrize(
@@ -77,6 +82,22 @@ def test_arrays_have_a_mask_of_the_rows_that_have_one():
     }
     found = encode_rows(inputs, [{"e": np.array([1, 2], np.float32)}, {"e": None}])
     assert found == {"e": [[1.0, 2.0], [0.0, 0.0]], "e_present": [True, False]}
+
+
+def test_name_of_a_date_says_its_unit(tmp_path):
+    """A date of the raw data is a number here, which its type alone does not show."""
+    days = [datetime.date(2024, 1, 1 + n) for n in range(20)]
+    times = [datetime.datetime(2024, 1, 1, n) for n in range(20)]
+    rows = {"seen on": days, "at": times, "age": np.arange(20.0), "sold": ["no", "yes"] * 10}
+    data = ps.convert(rows, tmp_path / "set", target="sold", split="train=1.0")
+    pipeline = ps.Pipeline.fit(data).without_targets()
+    reader = RawReader(pipeline, find_forms(data.manifest.plan))
+    write_fields(Page(reader=reader), loosen_schema(pipeline), pipeline)
+    assert set(reader.inputs) == {"seen_on_days_since_1970", "at_microseconds_since_1970", "age"}
+    date = reader.inputs["seen_on_days_since_1970"]
+    assert date.field == "seen on"
+    assert "days since 1970-01-01" in date.meaning
+    assert encode_rows({"d": date}, [{"seen on": 19723}]) == {"d": [19723]}
 
 
 def test_input_is_restored_from_its_json_form():
