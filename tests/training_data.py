@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.training.history import TIMES
 from penstock.training.progress import TrainingProgress
 
 WORDS = ("red", "blue", "tall", "small", "by the path", "in the shade")
@@ -100,5 +101,6 @@ def train(data: ps.Dataset, out: Path, *, is_rich: bool = False, **options: Any)
 
 def read_history(folder: Path) -> list[list[str]]:
     """Return the history without the times that its epochs took."""
-    lines = (folder / "history.csv").read_text().splitlines()
-    return [line.split(",")[:-1] for line in lines]
+    rows = [line.split(",") for line in (folder / "history.csv").read_text().splitlines()]
+    kept = [at for at, name in enumerate(rows[0]) if name not in TIMES]
+    return [[row[at] for at in kept] for row in rows]
