@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from penstock.decode.sample import Sample
 from penstock.decode.short_value import show_value
+from penstock.errors import importing
 from penstock.foundation.html import (
     Html,
     display_safely,
@@ -103,7 +104,8 @@ def draw_samples(
     ]
     left = num_samples - len(cards)
     more = make_line(f"… {left:,} more", is_faint=True) if left > 0 else Html()
-    return Html(make_grid(cards) + more) if cards else make_line("no records", is_faint=True)
+    notes = Html("".join(make_line(note, is_faint=True) for note in pictures.notes))
+    return Html(make_grid(cards) + more + notes) if cards else make_line("no records", is_faint=True)
 
 
 def _draw_card(
@@ -134,6 +136,9 @@ class Thumbnails:
         max_pictures: Maximum number of thumbnails.
         max_chars: Maximum number of characters of all data URIs.
         max_pixels: Maximum number of pixels of all images that are decoded.
+
+    Attributes:
+        notes: Packages whose absence leaves pictures out, as sentences, each once.
     """
 
     def __init__(self, longest_side: int, max_pictures: int, max_chars: int, max_pixels: int) -> None:
@@ -141,6 +146,7 @@ class Thumbnails:
         self._num_left = max_pictures
         self._chars_left = max_chars
         self._pixels_left = float(max_pixels)
+        self.notes: list[str] = []
 
     def make(self, value: Any) -> str | None:
         """Return the data URI of a value; None if it is not a picture, or there are enough of them."""
@@ -153,11 +159,16 @@ class Thumbnails:
         if not self._num_left or pixels > self._pixels_left:
             return None
         try:
-            # Pillow, and a decoder for the format, may not be installed: the text is shown then.
-            from penstock.decode.thumbnail import make_thumbnail  # noqa: PLC0415
+            with importing("a thumbnail", "images"):
+                from penstock.decode.thumbnail import make_thumbnail  # noqa: PLC0415 - Pillow
 
-            uri = make_thumbnail(value, self._longest_side)
-        except (ImportError, ValueError, OSError):
+                uri = make_thumbnail(value, self._longest_side)
+        except ImportError as error:
+            note = f"Some pictures are left out: {error}"
+            if note not in self.notes:
+                self.notes.append(note)
+            return None
+        except (ValueError, OSError):
             return None
         self._pixels_left -= pixels
         if uri is None or len(uri) > self._chars_left:

@@ -69,6 +69,12 @@ def describe_data(
     duplicates = describe_duplicates(dataset.schema, samples, reference)
     warnings = find_warnings(dataset.schema, samples, reference, fields, duplicates)
     shown = dataset[reference.name] if reference is not None else None
+    pictures = start_pictures()
+    records = (
+        []
+        if shown is None
+        else describe_records(shown, choose_rows(len(shown), options.samples), pictures, forms)
+    )
     return {
         "paths": sorted({str(path.parent) for path in dataset.paths}),
         "records": sum(each.num_records for each in samples),
@@ -81,9 +87,8 @@ def describe_data(
         "duplicates": duplicates,
         "warnings": [each.to_json() for each in warnings],
         "notes": {name: str(note) for name, note in dataset.notes.items()},
-        "samples": []
-        if shown is None
-        else describe_records(shown, choose_rows(len(shown), options.samples), start_pictures(), forms),
+        "samples": records,
+        "picture_notes": pictures.notes,
     }
 
 

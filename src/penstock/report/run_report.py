@@ -157,12 +157,13 @@ def describe_evaluation(
     )
     found = run_evaluation(run, split, None, chosen, on_progress=on_progress)
     form = found.to_json()
+    pictures = start_pictures()
     describe = partial(
         _describe_mistakes,
         split=split,
         forms=find_forms(split.manifest),
         targets=found.tasks,
-        pictures=start_pictures(),
+        pictures=pictures,
     )
     return {
         **form,
@@ -172,6 +173,7 @@ def describe_evaluation(
         "parts": {target: [list(row) for row in found.list_parts(target)] for target in found.tasks},
         "worst_slices": {target: find_worst_slices(found, target) for target in found.tasks},
         "mistakes": {target: describe(each) for target, each in form["mistakes"].items()},
+        "picture_notes": pictures.notes,
     }
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +100,26 @@ def test_damaged_image_is_shown_as_its_description(tmp_path):
     values = [value for each in found["data"]["samples"] for value in each["values"]]
     assert {value["text"] for value in values if value["name"] == "photo"} == {"png 60 × 40, 60 bytes"}
     assert not [value for value in values if "picture" in value]
+
+
+def test_missing_decoder_is_a_note_in_the_page(tmp_path, monkeypatch):
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    rows = [
+        {"photo": saved(pixels, "jpeg"), "icon": saved(pixels, "png"), "y": number % 2}
+        for number in range(20)
+    ]
+    dataset = ps.convert(rows, tmp_path / "d", target="y")
+    assert write_report(dataset, None)["data"]["picture_notes"] == []
+    monkeypatch.setitem(sys.modules, "simplejpeg", None)
+    monkeypatch.delitem(sys.modules, "penstock.decode.jpeg", raising=False)
+    found = write_report(dataset, tmp_path / "d.html")["data"]
+    assert {value["name"] for each in found["samples"] for value in each["values"] if "picture" in value} == {
+        "icon"
+    }
+    assert len(found["picture_notes"]) == 1
+    assert "pip install 'penstock[images]'" in found["picture_notes"][0]
+    assert found["picture_notes"][0] in check_page((tmp_path / "d.html").read_text()).texts
+    assert "penstock[images]" in dataset["train"]._repr_html_()
 
 
 def test_figures_are_json_and_the_page_comes_from_them_alone(tmp_path):
