@@ -9,8 +9,8 @@ import pytest
 
 import penstock as ps
 from penstock.cli.main import main
-from penstock.cli.model_file import load_model
 from penstock.errors import StateError
+from penstock.jobs.model_file import load_model
 from raising import containing, raises_with
 
 MODEL = """

@@ -15,6 +15,7 @@ from penstock.cli.option_groups import (
     add_columns,
     add_declarations,
     add_json,
+    add_model_function,
     add_on_error,
     add_record_files,
     add_splits,
@@ -139,6 +140,10 @@ def _add_view(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="answer requests under this name of the machine, too, such as vm.example.com; with the token "
         "(can be repeated)",
+    )
+    add_model_function(
+        parser,
+        "for predictions of a run of your own model: a Python file and the function that builds it",
     )
     add_declarations(parser)
     parser.add_argument("--json", action="store_true", help="print the address as one JSON object")

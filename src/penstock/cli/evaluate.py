@@ -8,10 +8,10 @@ import sys
 from functools import partial
 from typing import Any, Final
 
-from penstock.cli.model_file import load_model
 from penstock.cli.option_values import list_given
 from penstock.cli.terminal import ProgressBar, format_count, print_table
 from penstock.foundation.terminal import escape, supports_unicode
+from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.evaluate import READING, run_evaluation
 from penstock.jobs.predict.options import make_predict_options
 from penstock.model.task import Task

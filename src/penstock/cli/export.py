@@ -11,11 +11,11 @@ import time
 from functools import partial
 from typing import Any
 
-from penstock.cli.model_file import load_model
 from penstock.cli.terminal import ProgressBar, format_count, format_size
 from penstock.foundation.terminal import escape
 from penstock.jobs.export.export import Export, run_export
 from penstock.jobs.export.options import make_export_options
+from penstock.jobs.model_file import load_model
 
 
 def run(args: argparse.Namespace) -> int:

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.cli.model_file import load_model
 from penstock.cli.option_values import flatten, list_given, read_declaration
 from penstock.cli.run_summary import print_folds, print_run
 from penstock.cli.terminal import format_count, print_message, print_table
@@ -24,6 +23,7 @@ from penstock.errors import (
     PenstockError,
     importing,
 )
+from penstock.jobs.model_file import load_model
 from penstock.jobs.stored_data import Declaration, is_stored
 from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.run_folder import (

@@ -7,11 +7,14 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import ProgressBar, format_count, format_duration
+from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import show
 from penstock.view.browser import Browser
 from penstock.view.opened_data import OpenedData, open_data
 from penstock.view.server import serve
@@ -23,6 +26,12 @@ def run(args: argparse.Namespace) -> int:
     """Open the data, answer requests until Ctrl-C, and return the exit status."""
     with _showing_time():
         data = open_data(args.paths, read_declaration(args), read_options(args))
+    if args.model is not None:
+        if data.run is None:
+            raise OptionError(
+                "--model", field="model", expected="the folder of a run", got=show(args.paths[0])
+            )
+        data = replace(data, model=args.model)
     browser = Browser(data)
 
     def announce(address: str) -> None:
@@ -49,13 +58,13 @@ def _showing_time() -> Iterator[None]:
     is_done = threading.Event()
     with ProgressBar("view") as bar:
 
-        def show() -> None:
+        def tick() -> None:
             while not is_done.wait(_TICK_SECONDS):
                 bar.show_line(
                     lambda seconds: f"view: reading and indexing the files, {format_duration(seconds)}"
                 )
 
-        ticker = threading.Thread(target=show, daemon=True)
+        ticker = threading.Thread(target=tick, daemon=True)
         ticker.start()
         try:
             yield

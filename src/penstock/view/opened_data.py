@@ -44,6 +44,7 @@ class OpenedData:
         statistics: Statistics of the train split, if a manifest has them.
         run: Folder of the run; None if no run was opened.
         paths: Paths of the data, for a process that opens it again.
+        model: Function that builds the model of the run, as `FILE:FUNCTION`; None for a model that was built.
         strict: Whether to reject records that no correct writer produces.
     """
 
@@ -55,6 +56,7 @@ class OpenedData:
     statistics: Mapping[str, FieldStatistics] = field(default_factory=dict)
     run: Path | None = None
     paths: tuple[str, ...] = ()
+    model: str | None = None
     strict: bool = False
 
     @property

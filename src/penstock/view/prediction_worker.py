@@ -1,7 +1,8 @@
 """The process that predicts a split of a run for the viewer: `python -m penstock.view.prediction_worker`.
 
-In: the folder of a run, the name of a split, an output folder, and the paths of the data. Out: the arrays
-that `predictions.load_outcome` reads, and one line of JSON on stdout for each step of progress, or an error.
+In: the folder of a run, the name of a split, an output folder, a model or "", and the paths of the data. Out:
+the arrays that `predictions.load_outcome` reads, and one line of JSON on stdout for each step of progress, or
+an error.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import PenstockError
 from penstock.foundation.keras_backend import importing_keras
+from penstock.jobs.model_file import load_model
 from penstock.jobs.stored_data import open_as_trained
 from penstock.model.task import Task
 from penstock.score.evaluation_batches import fit_batch_size
@@ -29,9 +32,9 @@ from penstock.view.predictions import ARRAYS, DESCRIPTION_NAME, ROWS_NAME
 
 def main(argv: Sequence[str]) -> int:
     """Predict, write the arrays, and return the exit status."""
-    run, split, out, *paths = argv
+    run, split, out, model, *paths = argv
     try:
-        predict(Path(run), split, Path(out), paths)
+        predict(Path(run), split, Path(out), paths, model)
     except PenstockError as error:
         _say({"error": describe_error(error)})
         return 1
@@ -48,8 +51,15 @@ def describe_error(error: PenstockError) -> dict[str, str | int | None]:
     return {**texts, "record": error.record, "offset": error.offset}
 
 
-def predict(folder: Path, split: str, out: Path, paths: Sequence[str]) -> None:
+def predict(folder: Path, split: str, out: Path, paths: Sequence[str], model: str = "") -> None:
     """Predict a split of the data at `paths` with a run, and write the arrays.
+
+    Args:
+        folder: Folder of the run.
+        split: Name of the split.
+        out: Folder for the arrays.
+        paths: Paths of the data.
+        model: Function that builds the user's own model, as `FILE:FUNCTION`; "" for a model that was built.
 
     Raises:
         PenstockError: The run cannot be opened, or the split cannot be predicted.
@@ -57,7 +67,7 @@ def predict(folder: Path, split: str, out: Path, paths: Sequence[str]) -> None:
     with importing_keras("predictions"):
         from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
-    run = open_run(folder)
+    run = open_run(folder, partial(load_model, model) if model else None)
     chosen = open_as_trained(list(paths), run.pipeline.schema, "collect")[split]
     options = EvaluateOptions(batch_size=fit_batch_size(run.pipeline))
     judged = predict_split(

@@ -164,7 +164,7 @@ class RunPredictions:
             if split not in self._workers:
                 folder = self._folder / str(len(self._workers))
                 folder.mkdir()
-                self._workers[split] = _Worker(self._run, self._data.paths, split, folder, num_rows)
+                self._workers[split] = _Worker(self._data, self._run, split, folder, num_rows)
             worker = self._workers[split]
         return worker.find(wait_seconds)
 
@@ -178,7 +178,7 @@ class RunPredictions:
 class _Worker:
     """A process that predicts one split."""
 
-    def __init__(self, run: Path, paths: tuple[str, ...], split: str, folder: Path, num_rows: int) -> None:
+    def __init__(self, data: OpenedData, run: Path, split: str, folder: Path, num_rows: int) -> None:
         self._run = run
         self._folder = folder
         self._progress = Progress(0, num_rows)
@@ -186,18 +186,11 @@ class _Worker:
         self._outcome: Outcome | None = None
         self._is_done = threading.Event()
         # With -P, Python does not import modules from the current folder, where files of others may be.
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "penstock.view.prediction_worker",
-            str(run),
-            split,
-            str(folder),
-        ]
+        command = [sys.executable, "-P", "-m", "penstock.view.prediction_worker"]
+        arguments = [str(run), split, str(folder), data.model or "", *data.paths]
         with (folder / "stderr").open("wb") as stderr:
             self._process = subprocess.Popen(
-                [*command, *paths],
+                [*command, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=stderr,

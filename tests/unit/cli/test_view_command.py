@@ -106,4 +106,9 @@ def test_progress_is_shown_while_files_are_opened(tmp_path, monkeypatch, capsys)
     monkeypatch.setattr(module, "ProgressBar", Bar)
     monkeypatch.setattr(module, "open_data", open_data)
     assert main(["view", str(tmp_path)]) == 2
-    assert not [each for each in threading.enumerate() if each.name.endswith("(show)")]
+    assert not [each for each in threading.enumerate() if each.name.endswith("(tick)")]
+
+
+def test_model_without_a_run_is_an_error(gallery, capsys):
+    assert main(["view", str(gallery), "--model", "model.py:build"]) == 2
+    assert "--model" in capsys.readouterr().err

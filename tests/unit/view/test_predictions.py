@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,3 +164,14 @@ def test_large_split_is_predicted_only_on_request(monkeypatch, run):
     predictions = RunPredictions(run)
     assert not predictions.starts_at_once("train")
     predictions.close()
+
+
+def test_process_gets_the_function_of_the_users_own_model(monkeypatch, tmp_path, run):
+    pretend(monkeypatch, tmp_path, f'printf "%s\\n" "$@" > {tmp_path / "arguments"}; exit 1')
+    predictions = RunPredictions(replace(run, model="model.py:build"))
+    with pytest.raises(StateError):
+        predictions.find("test", 30)
+    predictions.close()
+    arguments = (tmp_path / "arguments").read_text().splitlines()
+    assert arguments[4] == "test"
+    assert arguments[6:] == ["model.py:build", *run.paths]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.cli.model_file import load_model
 from penstock.errors import NoSuchPathError, OptionError, UnknownNameError
+from penstock.jobs.model_file import load_model
 from raising import containing, raises_with
 
 CODE = """
