@@ -10,7 +10,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from penstock.batch.build import LoadedSplit, Mixture, make_loader
 from penstock.batch.loader import Loader
@@ -36,6 +36,9 @@ from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.decode.arrow import Table  # pyarrow, which only the Arrow methods need
+
+USUAL_SPLITS: Final = ("test", "validation")
+"""Splits on which a run is judged, the usual one first."""
 
 _log = logging.getLogger("penstock")
 

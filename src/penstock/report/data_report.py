@@ -5,17 +5,18 @@ In: an opened data set. Out: one dict, JSON-able. All figures come from a bounde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.dataset import Dataset
-from penstock.errors import PayloadError
+from penstock.errors import PayloadError, SchemaError
 from penstock.report.data_warnings import find_warnings
 from penstock.report.duplicates import describe_duplicates
 from penstock.report.field_report import describe_field
 from penstock.report.options import ReportOptions
 from penstock.report.sample_records import choose_rows, describe_records, sort_fields, start_pictures
 from penstock.report.split_sample import SplitSample, choose_records, sample_split
+from penstock.schema.declaration import find_forms
 from penstock.shards.manifest import Manifest
 from penstock.statistics.summary import FieldStatistics, load_statistics
 
@@ -57,7 +58,7 @@ def describe_data(
 
         samples.append(sample_split(split, wanted, show))
     reference = find_reference(samples)
-    forms = find_forms(dataset.manifest)
+    forms = find_dates(dataset.manifest)
     known = _load_known(dataset.manifest, reference)
     names = sort_fields(dataset.schema)
     fields = [
@@ -98,14 +99,13 @@ def find_reference(samples: list[SplitSample]) -> SplitSample | None:
     return next((each for each in filled if each.name == TRAIN), filled[0] if filled else None)
 
 
-def find_forms(manifest: Manifest | None) -> dict[str, str]:
+def find_dates(manifest: Manifest | None) -> dict[str, str]:
     """Return the fields that were dates or times in the raw data, as the manifest describes them."""
-    columns = manifest.plan.get("columns") if manifest is not None and manifest.plan else None
-    found = {}
-    for column, each in (columns or {}).items():
-        if isinstance(each, Mapping) and each.get("from") in ("date", "time"):
-            found[str(each.get("name") or column)] = str(each["from"])
-    return found
+    try:
+        forms = find_forms(manifest.plan) if manifest is not None else {}
+    except SchemaError:
+        return {}  # of another version: the fields are shown as the numbers that are stored
+    return {name: form for name, form in forms.items() if form in ("date", "time")}
 
 
 def _load_known(manifest: Manifest | None, reference: SplitSample | None) -> dict[str, FieldStatistics]:

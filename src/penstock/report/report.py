@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
 
 USUAL_NAME: Final = "report.html"
-_RUN_NAME: Final = "run.yaml"
+_RUN_NAME: Final = "run.yaml"  # as `run_files.CONFIG_NAME`, whose module needs YAML
 
 Source: TypeAlias = "Dataset | Run | PathLike | Sequence[PathLike]"
 """A data set, a run, the path of one, or paths of TFRecord files."""

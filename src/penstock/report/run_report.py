@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.dataset import Dataset, Split
+from penstock.dataset import USUAL_SPLITS, Dataset, Split
 from penstock.decode.sample_view import Thumbnails
 from penstock.errors import StateError
 from penstock.jobs.predict.evaluate import run_evaluation
-from penstock.report.data_report import OnProgress, find_forms
+from penstock.report.data_report import OnProgress, find_dates
 from penstock.report.options import ReportOptions
 from penstock.report.sample_records import describe_records, start_pictures
 from penstock.schema.schema import Schema
@@ -33,7 +33,6 @@ _MOST_SLICES: Final = 15
 _LEAST_SHARE: Final = 0.01
 _LEAST_RECORDS: Final = 10
 _SLICED: Final = ("category", "number", "text", "sequence")
-_USUAL_SPLITS: Final = ("test", "validation")
 _SLICE_SCORES: Final = {"regression": ("mae", False)}
 _USUAL_SCORE: Final = ("accuracy", True)
 
@@ -114,7 +113,7 @@ def choose_split(dataset: Dataset, wanted: str | None) -> Split | None:
     if wanted is not None:
         return dataset[wanted]
     filled = [name for name in dataset.splits if len(dataset[name])]
-    usual = [name for name in _USUAL_SPLITS if name in filled]
+    usual = [name for name in USUAL_SPLITS if name in filled]
     return dataset[(usual or filled)[0]] if filled else None
 
 
@@ -161,7 +160,7 @@ def describe_evaluation(
     describe = partial(
         _describe_mistakes,
         split=split,
-        forms=find_forms(split.manifest),
+        forms=find_dates(split.manifest),
         targets=found.tasks,
         pictures=pictures,
     )

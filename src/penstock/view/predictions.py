@@ -22,6 +22,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.dataset import USUAL_SPLITS
 from penstock.errors import PenstockError, StateError
 from penstock.view.opened_data import OpenedData
 from penstock.view.scan_jobs import WAIT_SECONDS, Progress
@@ -35,7 +36,6 @@ AT_ONCE: Final = 20_000
 """Splits up to this many records are predicted as soon as they are shown."""
 
 _END_SECONDS: Final = 5.0
-_USUAL: Final = ("test", "validation")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,7 @@ class RunPredictions:
     def usual_split(self) -> str:
         """Name of the split to show first: one that the run was not trained on, if there is one."""
         splits = self._data.splits
-        return next((name for name in _USUAL if name in splits), next(iter(splits)))
+        return next((name for name in USUAL_SPLITS if name in splits), next(iter(splits)))
 
     def starts_at_once(self, split: str) -> bool:
         """Whether the predictions of a split were asked for, or are so few that they need not be."""

@@ -10,14 +10,20 @@ import penstock as ps
 from fake_runs import FakeRun, fit_run
 from penstock.errors import NoSuchPathError, OptionError, StateError, UnknownNameError
 from penstock.model.task import Task
-from penstock.report.report import write_report
+from penstock.report.report import is_run, write_report
 from penstock.report.run_report import describe_history, find_worst_slices
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.split_evaluation import BY_LENGTH
 from penstock.shards.lock import OWNER_NAME
 from penstock.training.history import write_history
-from penstock.training.run_files import write_run_config
+from penstock.training.run_files import CONFIG_NAME, write_run_config
 from report_pages import check_page
+
+
+def test_folder_of_a_run_is_known_by_its_settings(tmp_path):
+    assert not is_run(tmp_path)
+    (tmp_path / CONFIG_NAME).touch()
+    assert is_run(tmp_path)
 
 
 def make_rows(num_rows=120, target=lambda number: "yes" if number % 3 else "no"):

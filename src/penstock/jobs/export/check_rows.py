@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from penstock.columns import Columns, take_rows
-from penstock.dataset import Dataset, Split
+from penstock.dataset import USUAL_SPLITS, Dataset, Split
 from penstock.dataset import open as open_dataset
 from penstock.decode.sample import Sample
 from penstock.encode.records import RecordEncoder
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 _FILE: Final = "rows.tfrecord"
 _SCHEMA: Final = "schema.json"
-_SPLITS: Final = ("test", "validation", "train")
 _ADVICE: Final = "Pass other data: --check-data DATA (check_data=…); or leave out the check: --no-check."
 
 
@@ -131,5 +130,5 @@ def _choose_data(run: Run, recipe: Recipe, data: object) -> Sequence[object]:
             got=f"an error: {error.what}",
             advice=_ADVICE,
         ) from error
-    names = dict.fromkeys((*_SPLITS, *dataset.splits))
+    names = dict.fromkeys((*USUAL_SPLITS, "train", *dataset.splits))
     return [dataset[name] for name in names if name in dataset and len(dataset[name])]
