@@ -33,7 +33,7 @@ _KEPT_BYTES: Final = 8 << 20  # of buffers of the core, for the next request
 _MOST_JOBS: Final = 8  # waiting or running; a new one then stops the oldest
 
 
-class Sized(Protocol):
+class KeptResult(Protocol):
     """A result that knows how much memory it takes."""
 
     @property
@@ -41,7 +41,7 @@ class Sized(Protocol):
         """Number of bytes."""
 
 
-_T = TypeVar("_T", bound=Sized)
+_T = TypeVar("_T", bound=KeptResult)
 _R = TypeVar("_R")
 
 
@@ -183,7 +183,7 @@ class ScanJobs:
             oldest.watch.is_closed = True
             oldest.future.cancel()
 
-    def _keep(self, key: Hashable, result: Sized) -> None:
+    def _keep(self, key: Hashable, result: KeptResult) -> None:
         with self._lock:
             self._results[key] = result
             self._results.move_to_end(key)

@@ -5,6 +5,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -14,6 +15,7 @@ from penstock.view.access import Access
 from penstock.view.application import make_application
 from penstock.view.browser import Browser
 from penstock.view.opened_data import open_data
+from penstock.view.predictions import Outcome, RunPredictions, TargetOutcome
 from penstock.view.scan_jobs import Progress
 from record_files import example, write_plain
 from viewed_data import BAD_IMAGE_ROW, DAMAGED_ROW, HOSTILE_NAME, HOSTILE_ROW, LOST_ROW, NUM_RECORDS
@@ -374,3 +376,17 @@ def test_record_of_a_thousand_fields_is_shown_in_parts(tmp_path):
 def test_every_template_escapes():
     assert module.make_templates().autoescape is True
     assert HOSTILE_NAME not in module.make_templates().from_string("{{ x }}").render(x=HOSTILE_NAME)
+
+
+@pytest.mark.parametrize(("kind", "has_choices"), [("binary", True), ("regression", False)])
+def test_only_labels_have_mistakes_to_choose(browser, monkeypatch, kind, has_choices):
+    rows = np.arange(3)
+    target = TargetOutcome(kind, ("no", "yes"), rows % 2, rows * 0, rows / 4, rows / 2, rows > 0)
+    monkeypatch.setattr(browser, "predictions", RunPredictions.__new__(RunPredictions))
+    monkeypatch.setattr(browser, "find_outcome", lambda split: Outcome(rows, {"y": target}))
+    monkeypatch.setattr(RunPredictions, "usual_split", "train")
+    monkeypatch.setattr(RunPredictions, "close", lambda self: None)
+    text = client_of(browser).get("/").text
+    assert ("<option>mistakes</option>" in text) == has_choices
+    assert ("show=mistakes" in text) == has_choices
+    assert "sort=loss%3Ay" in text
