@@ -15,8 +15,9 @@ from typing import Final, Self, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
 from penstock.cli.option_values import read_declaration, read_options
-from penstock.cli.terminal import format_count, format_size, print_message, print_table
+from penstock.cli.terminal import format_count, print_message, print_table
 from penstock.foundation.terminal import LiveLines, escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.bench.bench import LoaderProgress, prepare_bench
 from penstock.jobs.bench.measured import Limit, share_busy
 from penstock.jobs.bench.options import BenchOptions

@@ -17,12 +17,12 @@ from penstock.cli.terminal import (
     ProgressBar,
     format_count,
     format_duration,
-    format_size,
     print_message,
     print_table,
 )
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.convert.convert import Converted, plan_conversion, run_conversion
 from penstock.jobs.convert.table_file import TABLE_SUFFIXES, write_table
 from penstock.plan.plan_file import dump_yaml, read_plan

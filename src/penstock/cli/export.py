@@ -11,8 +11,9 @@ import time
 from functools import partial
 from typing import Any
 
-from penstock.cli.terminal import ProgressBar, format_count, format_size
+from penstock.cli.terminal import ProgressBar, format_count
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.export.export import Export, run_export
 from penstock.jobs.export.options import make_export_options
 from penstock.jobs.model_file import load_model

@@ -15,7 +15,6 @@ from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
-    format_size,
     format_value,
     print_message,
     print_table,
@@ -23,6 +22,7 @@ from penstock.cli.terminal import (
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape, shorten, terminal_width
+from penstock.foundation.wording import format_size
 from penstock.jobs.check.file_check import FileCheck
 from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.check.tensorflow_code import write_parser

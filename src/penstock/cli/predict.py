@@ -14,10 +14,11 @@ from typing import Any, Final
 
 from penstock.cli.command import import_quietly
 from penstock.cli.option_values import list_given
-from penstock.cli.terminal import ProgressBar, format_count, format_duration, format_size, print_message
+from penstock.cli.terminal import ProgressBar, format_count, format_duration, print_message
 from penstock.errors import OptionError
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.options import PredictOptions, make_predict_options
 from penstock.jobs.predict.predict import PredictProgress, run_prediction

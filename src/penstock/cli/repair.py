@@ -7,10 +7,11 @@ import json
 
 from penstock.cli.data_arguments import REPAIR
 from penstock.cli.option_values import read_options
-from penstock.cli.terminal import ProgressBar, format_count, format_size, print_message, print_table
+from penstock.cli.terminal import ProgressBar, format_count, print_message, print_table
 from penstock.cli.verify import format_fault
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.check.repair import Repair, repair
 
 

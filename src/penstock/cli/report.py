@@ -10,9 +10,10 @@ from typing import Final
 
 from penstock.cli.command import import_quietly
 from penstock.cli.option_values import list_given
-from penstock.cli.terminal import ProgressBar, format_count, format_size
+from penstock.cli.terminal import ProgressBar, format_count
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.model_file import load_model
 from penstock.report.options import ReportOptions
 from penstock.report.report import USUAL_NAME, is_run, run_report

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, Self, TextIO
 
 from penstock.foundation.terminal import LiveLines, escape, format_table
-from penstock.foundation.wording import count
+from penstock.foundation.wording import count, format_size
 
 _SILENT_SECONDS: Final = 2.0  # shorter jobs need no progress bar
 _BAR_CHARS: Final = 24
@@ -81,22 +81,6 @@ class ProgressBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lines.clear()
-
-
-def format_size(num_bytes: float) -> str:
-    """Return a size as text.
-
-    Example:
-        >>> format_size(12345)
-        '12.3 kB'
-    """
-    if num_bytes < 1000:
-        return f"{num_bytes:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        num_bytes /= 1000
-        if num_bytes < 999.95:
-            return f"{num_bytes:.1f} {unit}"
-    return f"{num_bytes / 1000:.1f} TB"
 
 
 def format_count(number: int, noun: str) -> str:

@@ -6,8 +6,9 @@ import argparse
 import json
 
 from penstock.cli.option_values import read_options
-from penstock.cli.terminal import ProgressBar, format_count, format_size
+from penstock.cli.terminal import ProgressBar, format_count
 from penstock.foundation.terminal import escape
+from penstock.foundation.wording import format_size
 from penstock.jobs.check.file_check import Fault
 from penstock.jobs.check.verify import Verification, verify
 

@@ -73,6 +73,22 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def format_size(num_bytes: float) -> str:
+    """Return a size as text.
+
+    Example:
+        >>> format_size(12345)
+        '12.3 kB'
+    """
+    if num_bytes < 1000:
+        return f"{num_bytes:.0f} B"
+    for unit in ("kB", "MB", "GB"):
+        num_bytes /= 1000
+        if num_bytes < 999.95:
+            return f"{num_bytes:.1f} {unit}"
+    return f"{num_bytes / 1000:.1f} TB"
+
+
 def list_counts(counts: Mapping[Any, int]) -> str:
     """Return counts by name as text: `3 jpeg, 1 png`."""
     return ", ".join(f"{number} {name}" for name, number in counts.items())

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from penstock.foundation.wording import count
+from penstock.foundation.wording import count, format_size
 from penstock.report import charts
 from penstock.report.model_drawing import draw_model
 from penstock.score.evaluation import MEANINGS, format_number, format_score
@@ -21,8 +21,6 @@ from penstock.training.history import pair_runs
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
-_SIZES: Final = ("bytes", "KB", "MB", "GB", "TB")
-_THOUSAND: Final = 1000
 _MOST_CHARTED: Final = 40  # fields: about 5 KB and a tenth of a second each
 _MOST_CLASSES: Final = 20
 _KINDS: Final = {"data": "Data set", "run": "Run, trained on", "folds": "Cross-validation of"}
@@ -59,7 +57,7 @@ def draw_page(report: Mapping[str, Any]) -> str:
         percent=_format_percent,
         score=format_score,
     )
-    environment.filters.update(size=_format_size, seconds=_format_seconds, answer=_format_answer)
+    environment.filters.update(size=format_size, seconds=_format_seconds, answer=_format_answer)
     environment.filters.update(signed=_format_signed, short=lambda value: _format_any(_round(value)))
     environment.globals.update(
         charts=charts, titles=_TITLES, shares=_find_shares, few=_take_few, charted=_choose_charted
@@ -121,7 +119,7 @@ def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
     if data:
         add("records", _format_count(data["records"]), count(len(data["splits"]), "split"))
         add("fields", _format_count(data["num_fields"]))
-        add("size", _format_size(data["bytes"]))
+        add("size", format_size(data["bytes"]))
         serious = sum(each["is_serious"] for each in data["warnings"])
         add("warnings", str(len(data["warnings"])), f"{serious} serious" if serious else "")
     return tiles
@@ -257,14 +255,6 @@ def _format_percent(value: float | None) -> str:
     if 0 < value < 0.001:
         return "< 0.1 %"
     return f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
-
-
-def _format_size(num_bytes: float) -> str:
-    for unit in _SIZES[:-1]:
-        if num_bytes < _THOUSAND:
-            return f"{num_bytes:.3g} {unit}"
-        num_bytes /= _THOUSAND
-    return f"{num_bytes:.3g} {_SIZES[-1]}"
 
 
 def _format_seconds(value: float) -> str:

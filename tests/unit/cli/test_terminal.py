@@ -5,7 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from penstock.cli.terminal import ProgressBar, format_count, format_size, format_value, print_message
+from penstock.cli.terminal import ProgressBar, format_count, format_value, print_message
+from penstock.foundation.wording import format_size
 from screen import Screen
 
 

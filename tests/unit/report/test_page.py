@@ -47,6 +47,12 @@ def test_texts_that_are_not_unicode_are_written(tmp_path):
     draw_page(report).encode()
 
 
+def test_sizes_are_written_as_on_the_command_line(tmp_path):
+    report = write_report(ps.convert([{"x": 1, "y": 0}, {"x": 2, "y": 1}], tmp_path / "d", target="y"), None)
+    report["data"]["bytes"] = 12345
+    assert "12.3 kB" in check_page(draw_page(report)).texts
+
+
 def test_page_of_many_fields_and_classes_is_small(tmp_path, monkeypatch):
     monkeypatch.setattr(page, "_MOST_CHARTED", 6)
     rows = [
