@@ -18,7 +18,7 @@ def run(tmp_path_factory):
 
 
 def test_command_prints_the_largest_difference_of_each_output(run, tmp_path, monkeypatch, capsys):
-    def ask_here(chosen, export, rows):  # in this process, as loading Keras again takes seconds
+    def ask_here(chosen, export, rows, model_file):  # in this process, as loading Keras again takes seconds
         opened = chosen.load().open_model(export)
         inputs = opened.pipeline.without_targets()
         return ask_model(opened.predictor(), inputs, load_rows(rows, inputs))

@@ -24,6 +24,7 @@ from penstock.jobs.export.check_rows import store_rows
 from penstock.jobs.export.fresh_process import ANSWERS, ask_model, read_answers
 from penstock.jobs.export.options import ExportOptions
 from penstock.jobs.export.served_check import ServedModel, run_process
+from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.task import Task
 from penstock.transform.image import Image as ImageTransform
@@ -86,7 +87,9 @@ def check_export(
         WriteError: The temporary folder is full.
     """
     inputs = run.pipeline.without_targets()
-    needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or _needs_model(run, chosen))
+    model_file = _find_model_file(options.model) if _needs_model(run, chosen) else None
+    is_unknown = _needs_model(run, chosen) and model_file is None  # to a new process
+    needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or is_unknown)
     steps = _find_steps(inputs) if chosen.takes_raw else {}
     tolerance = IMAGE_TOLERANCE if steps else TOLERANCE
     with _temporary_folder() as temporary:
@@ -100,7 +103,7 @@ def check_export(
             opened = chosen.load().open_model(folder, _find_model(run, chosen, options), options.functions)
             found = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
         else:
-            found = _ask_process(chosen, folder, temporary)
+            found = _ask_process(chosen, folder, temporary, model_file)
         differences = {
             name: _compare(task, expected[f"output/{name}"], found.get(f"output/{name}"))
             for name, task in run.tasks.items()
@@ -145,9 +148,16 @@ def _find_model(run: Run, chosen: Format, options: ExportOptions) -> Any:
     return partial(copy_model, run)
 
 
-def _ask_process(chosen: Format, export: Path, folder: Path) -> _Answers:
+def _find_model_file(model: Any) -> str | None:
+    """Return the `FILE:FUNCTION` of a model that is given so, which any process can build; else None."""
+    is_from_file = isinstance(model, partial) and model.func is load_model
+    return model.args[0] if is_from_file else None
+
+
+def _ask_process(chosen: Format, export: Path, folder: Path, model_file: str | None) -> _Answers:
     """Open the export in a new process, and return its predictions."""
-    run_process(chosen.name, ["-m", _MODULE, os.fspath(export.resolve()), os.fspath(folder)])
+    own = [] if model_file is None else [model_file]
+    run_process(chosen.name, ["-m", _MODULE, os.fspath(export.resolve()), os.fspath(folder), *own])
     return read_answers(folder / ANSWERS)
 
 

@@ -1,13 +1,15 @@
 """One side of a check: an export with a pipeline in Python, opened and asked in a process of its own.
 
-In: `python -m penstock.jobs.export.fresh_process EXPORT ROWS`, the folders of the export and of the stored
-rows. Out: `answers.npz` in the folder of the rows: predictions by target, and the inputs of the model.
+In: `python -m penstock.jobs.export.fresh_process EXPORT ROWS [FILE:FUNCTION]`: the folders of the export and
+of the stored rows, and a user's own model. Out: `answers.npz` in the folder of the rows: predictions by
+target, and the inputs of the model.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 
 from penstock.export.manifest import open_export
 from penstock.jobs.export.check_rows import CheckRows, load_rows
+from penstock.jobs.model_file import load_model
 from penstock.model.predictor import BatchPredictor
 from penstock.transform.pipeline import Pipeline
 
@@ -50,10 +53,10 @@ def read_answers(path: Path) -> dict[str, list[NDArray[Any]]]:
     return found
 
 
-def main(export: str, rows: str) -> None:
+def main(export: str, rows: str, model_file: str | None = None) -> None:
     """Open an export, predict the rows, and write the answers."""
     folder = Path(rows)
-    opened = open_export(Path(export))
+    opened = open_export(Path(export), None if model_file is None else partial(load_model, model_file))
     inputs = opened.pipeline.without_targets()
     write_answers(folder / ANSWERS, ask_model(opened.predictor(), inputs, load_rows(folder, inputs)))
 

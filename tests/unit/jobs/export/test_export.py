@@ -1,6 +1,7 @@
 """`export_model`: bundles that predict as their run does, and exports that must not be written."""
 
 import errno
+import inspect
 import json
 import os
 import tempfile
@@ -10,6 +11,7 @@ import pytest
 
 import penstock as ps
 from exported_runs import SMALL, build, make_run, write_run
+from penstock.cli.main import main
 from penstock.errors import ExportError, OptionError, PathError, WriteError
 from penstock.transform.output import Output
 from raising import raises_with
@@ -27,7 +29,7 @@ def run(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("run"))
 
 
-def ask_here(chosen, export, folder):
+def ask_here(chosen, export, folder, model_file=None):
     """Open an export in this process, as `_ask_process` does in a new one; the first test starts one."""
     opened = chosen.load().open_model(export)
     inputs = opened.pipeline.without_targets()
@@ -88,7 +90,7 @@ def test_exported_form_that_differs_is_an_error_and_leaves_nothing(run, tmp_path
 def test_pipeline_that_differs_is_an_error_that_names_the_field(run, tmp_path, monkeypatch):
     """The exported pipeline scales one field otherwise."""
 
-    def change_first(chosen, export, folder):
+    def change_first(chosen, export, folder, model_file):
         answers = ask_here(chosen, export, folder)
         for batch in answers["input/visits"]:
             batch[0] += 0.5
@@ -203,10 +205,25 @@ def build_own():
     return keras.Model(left, keras.layers.Dense(1, activation="sigmoid", name="sold")(hidden))
 
 
-def test_bundle_of_a_users_own_model_needs_its_builder(tmp_path):
+def write_own_run(folder):
     rows = {"a": np.arange(20.0), "sold": ["no", "yes"] * 10}
-    pipeline = ps.Pipeline.fit(ps.convert(rows, tmp_path / "set", target="sold"))
-    write_run(tmp_path / "run", build_own(), pipeline, {"data": str(tmp_path / "set"), "model": "own"})
+    pipeline = ps.Pipeline.fit(ps.convert(rows, folder / "set", target="sold"))
+    write_run(folder / "run", build_own(), pipeline, {"data": str(folder / "set"), "model": "own"})
+
+
+def test_bundle_of_a_model_in_a_file_is_checked_in_a_new_process(tmp_path, capsys):
+    write_own_run(tmp_path)
+    code = "import keras\n\n\n" + inspect.getsource(build_own)
+    (tmp_path / "own.py").write_text(code)
+    command = ["export", str(tmp_path / "run"), str(tmp_path / "out"), "--json"]
+    assert main([*command, "--model", f"{tmp_path / 'own.py'}:build_own"]) == 0
+    check = json.loads(capsys.readouterr().out)["check"]
+    assert check["new_process"]
+    assert check["differences"] == {"sold": 0.0}
+
+
+def test_bundle_of_a_users_own_model_needs_its_builder(tmp_path):
+    write_own_run(tmp_path)
     with pytest.raises(OptionError) as caught:
         ps.export_model(tmp_path / "run", tmp_path / "out")
     assert caught.value.expected == "the model that it was trained with"
