@@ -8,7 +8,7 @@ from pathlib import Path
 import penstock
 from penstock.cli.dispatch import COMMANDS
 
-_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
+_FLAG = re.compile(r"(?<!var\()(?<![\w-])--[a-z][a-z0-9-]*")  # `var(--…)` is of style sheets
 _COMMAND = re.compile(r"\bpenstock ([a-z]+)\b([^.;,()]*)")
 
 
