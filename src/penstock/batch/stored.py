@@ -29,14 +29,14 @@ StoredBatch = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 class StoredValues:
-    """Stands where a pipeline would: every field but the id, by its role, untransformed.
+    """Used in place of a pipeline: every input, target and weight as it is stored.
 
     A missing value shows as its field's default, or as 0.
     """
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
-        self.fields = tuple(name for name, field in schema.items() if field.role != "id")
+        self.fields = tuple(name for name, field in schema.items() if field.role not in ("id", "unused"))
         self._roles = {name: schema[name].role for name in self.fields}
 
     @property
