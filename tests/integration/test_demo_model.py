@@ -95,7 +95,7 @@ def test_demo_exports_a_model_that_predicts_as_the_run(demo) -> None:
     predicted = ps.Predictor(demo.folder / "exported").predict(demo.folder / "new.csv").to_pylist()
     with (demo.folder / "predicted.csv").open(newline="") as file:
         assert [row[TARGET] for row in csv.DictReader(file)] == [row[TARGET] for row in predicted]
-    assert "\nExport('exported', 'bundle', 5 files, largest difference on 200 rows: " in demo.text
+    assert "\nExport('exported', 'bundle', 6 files, largest difference on 200 rows: " in demo.text
 
 
 def test_demo_ends_with_a_page_about_the_data_and_the_run(demo) -> None:

@@ -477,6 +477,7 @@ def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path):
             return run
 
     monkeypatch.setitem(sys.modules, "penstock.training.run", Module)
+    (tmp_path / "run.yaml").touch()  # the path of a run is checked before Keras is loaded
     functions = {"ratio": dict}
     assert predict(tmp_path, make_pets(2), model="model", functions=functions).num_rows == 2
     assert given == [(tmp_path, "model", functions)]
