@@ -76,6 +76,17 @@ def rows_on(driver):
     return [int(re.sub(r"\D", "", link.text)) for link in links]
 
 
+def visit(driver, address):
+    """Open a page, and wait until it shows more than the progress of reading."""
+    driver.get(address)
+    wait(driver, is_complete)
+
+
+def is_complete(driver):
+    is_loaded = driver.execute_script("return document.readyState") == "complete"
+    return is_loaded and not driver.find_elements(By.CSS_SELECTOR, "meta[http-equiv=refresh]")
+
+
 def click(driver, selector):
     """Click, and wait until another page has been loaded."""
     before = driver.find_element(By.TAG_NAME, "html")
@@ -88,7 +99,7 @@ def click(driver, selector):
 def wait_for_page(driver, before):
     def is_new(_):
         now = driver.find_element(By.TAG_NAME, "html")
-        return now != before and driver.execute_script("return document.readyState") == "complete"
+        return now != before and is_complete(driver)
 
     wait(driver, is_new)
 
@@ -107,7 +118,7 @@ def background_of(driver):
 
 
 def test_paging_goes_through_all_records(page, address):
-    page.get(address)
+    visit(page, address)
     seen = rows_on(page)
     assert text_of(page, "#selected") == str(NUM_RECORDS)
     while page.find_elements(By.CSS_SELECTOR, "a[rel=next]"):
@@ -119,7 +130,7 @@ def test_paging_goes_through_all_records(page, address):
 
 
 def test_keys_go_through_the_pages(page, address):
-    page.get(address)
+    visit(page, address)
     before = page.find_element(By.TAG_NAME, "html")
     page.find_element(By.TAG_NAME, "body").send_keys(Keys.ARROW_RIGHT)
     wait_for_page(page, before)
@@ -127,7 +138,7 @@ def test_keys_go_through_the_pages(page, address):
 
 
 def test_filter_and_lists_select_records(page, address):
-    page.get(address)
+    visit(page, address)
     submit(page, "filter", 'age == 2 and breed != "persian"')
     assert rows_on(page) == [2, 36, 53]
     before = page.find_element(By.TAG_NAME, "html")
@@ -141,20 +152,20 @@ def test_filter_and_lists_select_records(page, address):
 
 
 def test_image_is_drawn_and_a_damaged_one_has_its_reason(page, address):
-    page.get(address)
+    visit(page, address)
     image = page.find_element(By.CSS_SELECTOR, ".card img")
     wait(page, lambda _: image.get_property("naturalWidth"))
     assert (image.get_property("naturalWidth"), image.get_property("naturalHeight")) == (64, 48)
-    page.get(f"{address}/?size=100")
+    visit(page, f"{address}/?size=100")
     card = wait(page, lambda _: page.find_elements(By.CSS_SELECTOR, ".card"))[BAD_IMAGE_ROW]
     page.execute_script("arguments[0].scrollIntoView()", card)
     wait(page, lambda _: "png" in card.find_element(By.CSS_SELECTOR, ".fault").text)
-    page.get(f"{address}/record?row={BAD_IMAGE_ROW}")
+    visit(page, f"{address}/record?row={BAD_IMAGE_ROW}")
     assert "png" in text_of(page, ".record .fault")
 
 
 def test_statistics_appear_beside_the_records_and_their_values_filter(page, address):
-    page.get(address)
+    visit(page, address)
     wait(page, lambda _: page.find_elements(By.CSS_SELECTOR, "#statistics .field"))
     assert len(page.find_elements(By.CSS_SELECTOR, "#statistics .field")) == 8
     assert page.find_elements(By.CSS_SELECTOR, "#statistics .histogram rect")
@@ -163,7 +174,7 @@ def test_statistics_appear_beside_the_records_and_their_values_filter(page, addr
 
 
 def test_damaged_record_is_marked_and_shows_its_checksum(page, address):
-    page.get(f"{address}/?show=damaged")
+    visit(page, f"{address}/?show=damaged")
     assert rows_on(page)[0] == DAMAGED_ROW
     assert len(page.find_elements(By.CSS_SELECTOR, ".card.bad")) == 2
     click(page, ".card.bad .where")
@@ -173,7 +184,7 @@ def test_damaged_record_is_marked_and_shows_its_checksum(page, address):
 
 
 def test_record_is_found_by_its_number(page, address):
-    page.get(address)
+    visit(page, address)
     submit(page, "row", "42")
     assert text_of(page, "h1").startswith("Record 42")
     click(page, "a[rel=prev]")
@@ -182,7 +193,7 @@ def test_record_is_found_by_its_number(page, address):
 
 @pytest.mark.parametrize("path", ["/", "/?layout=table", f"/record?row={HOSTILE_ROW}", "/statistics"])
 def test_hostile_text_stays_text(page, address, path):
-    page.get(address + path)
+    visit(page, address + path)
     if path == "/":
         wait(page, lambda _: page.find_elements(By.CSS_SELECTOR, "#statistics .field"))
     assert "taken over" not in page.title
@@ -193,7 +204,7 @@ def test_hostile_text_stays_text(page, address, path):
 
 
 def test_policy_stops_code_in_a_page_even_if_it_were_not_escaped(page, address):
-    page.get(address)
+    visit(page, address)
     page.execute_script(
         "const made = document.createElement('script');"
         "made.textContent = 'document.title = \"taken over\"';"
@@ -210,13 +221,13 @@ def test_policy_stops_code_in_a_page_even_if_it_were_not_escaped(page, address):
 )
 def test_pages_fit_a_phone(page, address, path):
     show(page, PHONE, 800)
-    page.get(address + path)
+    visit(page, address + path)
     assert page.execute_script("return document.documentElement.scrollWidth") <= PHONE
 
 
 def test_phone_can_open_the_statistics_and_filter(page, address):
     show(page, PHONE, 800)
-    page.get(address)
+    visit(page, address)
     box = page.find_element(By.ID, "statistics")
     assert not box.get_property("open")
     page.execute_script("arguments[0].scrollIntoView()", box)
@@ -227,7 +238,7 @@ def test_phone_can_open_the_statistics_and_filter(page, address):
 
 
 def test_colours_follow_the_system(page, address):
-    page.get(address)
+    visit(page, address)
     light = background_of(page)
     show(page, colours="dark")
     dark = background_of(page)
