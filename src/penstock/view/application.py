@@ -28,7 +28,7 @@ from starlette.routing import Route
 from penstock.decode.pixels import PixelError
 from penstock.decode.short_value import show_number
 from penstock.errors import OptionError, PenstockError, UnknownNameError
-from penstock.foundation.wording import show
+from penstock.foundation.wording import format_size, show
 from penstock.view.access import Access, AccessMiddleware
 from penstock.view.browser import Browser, Page
 from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, Cell
@@ -87,18 +87,10 @@ def make_templates() -> Environment:
     )
     templates.filters["number"] = show_number
     templates.filters["count"] = lambda number: f"{number:,}"
-    templates.filters["size"] = _show_size
+    templates.filters["size"] = format_size
     templates.globals.update(CHART_WIDTH=CHART_WIDTH, CHART_HEIGHT=CHART_HEIGHT, DUMP_BYTES=DUMP_BYTES)
     templates.tests["wide"] = _is_wide
     return templates
-
-
-def _show_size(num_bytes: float) -> str:
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if num_bytes < 1000:
-            return f"{num_bytes:.0f} {unit}" if unit == "bytes" else f"{num_bytes:.1f} {unit}"
-        num_bytes /= 1000
-    return f"{num_bytes:.1f} TB"
 
 
 def _is_wide(cell: Cell) -> bool:
