@@ -20,7 +20,7 @@ from penstock.report import charts
 MOST_ALIKE: Final = 12
 """Blocks of a rank with the same sources and readers; more of them are drawn as one."""
 MOST_BLOCKS: Final = 120
-"""Larger models are not drawn: nobody can follow so many arrows."""
+"""Models with more blocks are not drawn, because so many arrows cannot be followed."""
 
 _BOX: Final = 86.0  # units are pixels, before the page enlarges the drawing
 _GAP: Final = 28.0
