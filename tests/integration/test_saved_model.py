@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -186,8 +187,20 @@ def test_tables_and_texts_are_served_as_the_run_predicts_them(runs, exports, ans
     assert "bundle" in caught.value.advice
 
 
+def test_program_of_tensorflow_prints_the_names_of_inputs_and_outputs(exports):
+    program = "from tensorflow.python.tools.saved_model_cli import main; main()"
+    folder = str(exports["table"].folder)
+    arguments = ["show", "--dir", folder, "--tag_set", "serve", "--signature_def", "serving_default"]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    printed = set(re.findall(r"(?:inputs|outputs)\['(.+)'\] tensor_info", done.stdout))
+    details = exports["table"].details
+    assert printed == {*details["inputs"], *details["outputs"]}
+
+
 def test_signature_has_the_named_inputs_and_outputs(exports):
-    """What `saved_model_cli show` prints."""
     details = exports["table"].details
     serve = tf.saved_model.load(str(exports["table"].folder)).signatures["serving_default"]
     _, specs = serve.structured_input_signature
