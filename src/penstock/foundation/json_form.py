@@ -19,10 +19,10 @@ from penstock.foundation.wording import find_nearest, is_finite, is_utf8, join_p
 
 _Choice = TypeVar("_Choice", bound=str)
 
-_INT64_MAX: Final = 2**63 - 1
+INT64_MAX: Final = 2**63 - 1
 _MAX_DEPTH: Final = 8
 _NON_FINITE: Final = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class JsonValue:
 
     def sha256(self) -> str:
         """Return this SHA-256 digest in hexadecimal digits."""
-        if not _SHA256.fullmatch(self.text()):
+        if not SHA256.fullmatch(self.text()):
             raise self.refuse("64 hexadecimal digits in lower case")
         return self.text()
 
@@ -189,13 +189,13 @@ class JsonValue:
 
     def count(self) -> int:
         """Return this integer of at least 0 that 64 bits hold."""
-        return self.integer(0, _INT64_MAX)
+        return self.integer(0, INT64_MAX)
 
     def integer(self, least: int, most: int) -> int:
         """Return this integer, which must lie between two others."""
         value = self.value
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            limit = "2^63 - 1" if most == _INT64_MAX else f"{most:,}"
+            limit = "2^63 - 1" if most == INT64_MAX else f"{most:,}"
             raise self.refuse(f"an integer from {least} to {limit}")
         return value
 
@@ -222,7 +222,7 @@ class JsonValue:
         if isinstance(self.value, Mapping):
             return self.base64()
         if isinstance(self.value, int):
-            return self.integer(-_INT64_MAX - 1, _INT64_MAX)
+            return self.integer(-INT64_MAX - 1, INT64_MAX)
         if not isinstance(self.value, str):
             raise self.refuse("a string, bytes or an integer")
         return self.text()

@@ -7,7 +7,7 @@ content does not depend on time or machine. Every fault in it is a `ManifestErro
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
@@ -292,12 +292,26 @@ def _load_splits(value: JsonValue, max_ratio: int) -> dict[str, SplitEntry]:
     for name, child in value.children().items():
         if not name or not name.isprintable():
             raise child.refuse("a name of printable characters", show(name))
-        splits[name] = SplitEntry.from_json(child)
-        for shard, each in zip(splits[name].shards, child.child("shards").elements(), strict=True):
-            most = shard.num_bytes * max_ratio // FRAME_BYTES
-            if shard.num_records > most:  # an index of this size is allocated
-                raise each.child("records").refuse(f"at most {most}, in {shard.num_bytes} bytes")
-            if shard.name in seen:  # its records would be counted twice
-                raise each.child("file").refuse("a different file for each shard", f"{shard.name!r} twice")
-            seen.add(shard.name)
+        split = splits[name] = SplitEntry.from_json(child)
+        names = {shard.name for shard in split.shards}
+        too_many = any(_max_records(shard, max_ratio) < shard.num_records for shard in split.shards)
+        if too_many or len(names) < len(split.shards) or not seen.isdisjoint(names):
+            _refuse_shards(split, child.child("shards"), seen, max_ratio)
+        seen |= names
     return splits
+
+
+def _max_records(shard: ShardEntry, max_ratio: int) -> int:
+    return shard.num_bytes * max_ratio // FRAME_BYTES
+
+
+def _refuse_shards(split: SplitEntry, value: JsonValue, seen: Collection[str], max_ratio: int) -> None:
+    """Raise the error of the first shard that has too many records or that is listed twice."""
+    known = set(seen)
+    for shard, each in zip(split.shards, value.elements(), strict=True):
+        most = _max_records(shard, max_ratio)
+        if shard.num_records > most:  # an index of this size is allocated
+            raise each.child("records").refuse(f"at most {most}, in {shard.num_bytes} bytes")
+        if shard.name in known:  # its records would be counted twice
+            raise each.child("file").refuse("a different file for each shard", f"{shard.name!r} twice")
+        known.add(shard.name)

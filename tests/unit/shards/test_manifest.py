@@ -2,6 +2,7 @@
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
@@ -190,3 +191,30 @@ def test_pipe_instead_of_a_manifest_is_refused_and_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "penstock.json")
     with raises_with(PathError, advice=containing("TFRecord")):
         load_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("shard", [0, 999])
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("file", "../a.tfrecord", containing("name")),
+        ("file", 7, containing("string")),
+        ("records", -1, containing("integer")),
+        ("records", True, containing("integer")),
+        ("bytes", 2**63, containing("integer")),
+        ("bytes", 1.0, containing("integer")),
+        ("records", 10**6, containing("at most")),
+        ("sha256", "AB" * 32, containing("64")),
+        ("sha256", None, containing("string")),
+    ],
+)
+def test_fault_of_one_of_many_shards_is_named_by_its_path(shard, key, value, expected):
+    entries = tuple(ShardEntry(f"train-{i:05}-of-01000.tfrecord", 5, 425, f"{i:064x}") for i in range(1000))
+    changed = json.loads(dump(replace(MANIFEST, splits={"train": SplitEntry(entries)})))
+    assert parse_manifest(json.dumps(changed).encode()).splits["train"].shards == entries
+    changed["splits"]["train"]["shards"][shard][key] = value
+    if key in ("records", "bytes"):  # the sums are checked after the entries
+        total = sum(each[key] for each in changed["splits"]["train"]["shards"])
+        changed["splits"]["train"][key] = total
+    with raises_with(ManifestError, field=f"$.splits.train.shards[{shard}].{key}", expected=expected):
+        parse_manifest(json.dumps(changed).encode())
