@@ -1,10 +1,13 @@
 // Rows of many files: where they are, and reading them in any order. See src/penstock/_native.pyi.
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "bind/batch_slices.h"
 #include "bind/column_set.h"
 #include "bind/numpy.h"
 #include "bind/segments.h"
+#include "record/file_identity.h"
+#include "record/row_files.h"
 #include "record/row_locations.h"
 
 using namespace nb::literals;
@@ -83,12 +86,20 @@ void Segments::add(Segment segment, nb::handle given_begins, nb::handle given_si
 
 namespace {
 
+struct BoundRowFiles {
+  nb::object locations;
+  std::unique_ptr<RowFiles> files;
+};
+
 // Locations with the arrays that they point into.
 struct BoundRowLocations {
   RowLocations locations;
   std::vector<nb::object> held;
 
   explicit BoundRowLocations(std::vector<int64_t> starts) : locations(check(starts)), held(locations.num_files()) {}
+
+  BoundRowLocations(const BoundRowLocations&) = delete;
+  BoundRowLocations& operator=(const BoundRowLocations&) = delete;
 
   static std::vector<int64_t> check(const std::vector<int64_t>& starts) {
     if (starts.empty() || starts[0] != 0) throw nb::value_error("starts must begin with 0");
@@ -122,30 +133,13 @@ struct BoundRowLocations {
     return nb::make_tuple(as_array<uint32_t>(std::move(which), count), nb::cast(files));
   }
 
-  // All at once, if no file of these rows has changed: (which, files, begins, sizes); None if one has. Each file is
-  // given by its descriptor, size, time of modification and inode.
-  nb::object find_unchanged(const Rows& rows, const Identities& identities) const {
-    static_assert(sizeof(RowLocations::FileIdentity) == 4 * sizeof(int64_t));
-    if (identities.shape(0) != locations.num_files() || identities.shape(1) != 4) {
-      throw nb::value_error("expected four numbers for each file");
-    }
-    const auto* const known = reinterpret_cast<const RowLocations::FileIdentity*>(identities.data());
-    const size_t count = rows.shape(0);
-    Buffer which(count * sizeof(uint32_t)), begins(count * sizeof(uint64_t)), sizes(count * sizeof(uint64_t));
+  // The files of these rows whose offsets are not set.
+  std::vector<uint32_t> find_unknown(const Rows& rows) const {
     std::vector<uint32_t> files;
-    bool found, all_there, is_same = true;
-    {
-      nb::gil_scoped_release unlocked;
-      found = locations.find_files(rows.data(), count, which.as<uint32_t>(), files);
-      all_there = found && locations.find_frames(rows.data(), count, which.as<uint32_t>(), files, begins.as<uint64_t>(),
-                                                 sizes.as<uint64_t>());
-      for (const uint32_t file : files) is_same &= known[file].is_unchanged();
-    }
+    nb::gil_scoped_release unlocked;
+    const bool found = locations.find_unknown(rows.data(), rows.shape(0), files);
     if (!found) throw nb::index_error("there is no such row");
-    if (!all_there) throw nb::value_error("the offsets of a file are not known, or fall");
-    if (!is_same) return nb::none();
-    return nb::make_tuple(as_array<uint32_t>(std::move(which), count), nb::cast(files),
-                          as_array<uint64_t>(std::move(begins), count), as_array<uint64_t>(std::move(sizes), count));
+    return files;
   }
 
   nb::tuple find_frames(const Rows& rows, const SmallNumbers& which, const std::vector<uint32_t>& files) const {
@@ -163,30 +157,46 @@ struct BoundRowLocations {
   }
 };
 
-// Reads rows of open files, each given as (descriptor, mapping or None) and by its identity as in find_unchanged().
-void make_reader(BoundRowReader* self, nb::object given_locations, nb::sequence given_files, const Identities& given,
-                 nb::object given_decoder, nb::object owner) {
+// The paths of files as bytes, empty for those that are not to be read; and size, time of modification and inode of each.
+void make_files(BoundRowFiles* self, nb::object given_locations, nb::sequence given_paths, const Identities& given,
+                size_t most_open, size_t most_pinned, bool maps) {
   const auto& locations = nb::cast<const BoundRowLocations&>(given_locations).locations;
-  const auto& decoder = nb::cast<const Decoder&>(given_decoder);
-  need(given.shape(0) == locations.num_files() && given.shape(1) == 4, "expected four numbers for each file");
-  std::vector<nb::object> held{given_locations, given_decoder, std::move(owner)};
-  std::vector<FrameSource> files;
-  for (nb::handle each : given_files) {
-    const nb::tuple parts = tuple_of(each, 2, "a file");
-    FrameSource source;
-    source.fd = nb::cast<int>(parts[0]);
-    if (!parts[1].is_none()) {
-      held.push_back(nb::borrow(parts[1]));
-      source.mapping = nb::cast<const Mapping*>(parts[1]);
-      if (!source.mapping->holds()) source.mapping = nullptr;
-    }
-    files.push_back(source);
+  need(given.shape(0) == locations.num_files() && given.shape(1) == 3, "expected three numbers for each file");
+  std::vector<RowFiles::File> files;
+  files.reserve(locations.num_files());
+  const int64_t* at = given.data();
+  for (nb::handle each : given_paths) {
+    const auto path = value_of<nb::bytes>(each, "a path");
+    need(files.size() < locations.num_files(), "expected a path for each file");
+    files.push_back({std::string(path.c_str(), path.size()), FileIdentity{at[0], at[1], at[2]}});
+    at += 3;
   }
-  need(files.size() == locations.num_files(), "expected a descriptor for each file");
-  const auto* const known = reinterpret_cast<const RowLocations::FileIdentity*>(given.data());
-  std::vector<RowLocations::FileIdentity> identities(known, known + files.size());
-  auto reader = std::make_unique<RowReader>(locations, std::move(files), std::move(identities), decoder);
-  new (self) BoundRowReader{std::move(held), std::move(reader)};
+  need(files.size() == locations.num_files(), "expected a path for each file");
+  auto made = std::make_unique<RowFiles>(locations, std::move(files), RowFiles::Limits{most_open, most_pinned, maps});
+  new (self) BoundRowFiles{given_locations, std::move(made)};
+}
+
+bool prefetch_rows(const BoundRowFiles& self, const Rows& rows) {
+  nb::gil_scoped_release unlocked;
+  return self.files->prefetch(rows.data(), rows.shape(0));
+}
+
+void make_reader(BoundRowReader* self, nb::object given_files, nb::object given_decoder) {
+  const auto& files = *nb::cast<const BoundRowFiles&>(given_files).files;
+  const auto& decoder = nb::cast<const Decoder&>(given_decoder);
+  auto reader = std::make_unique<RowReader>(files, decoder);
+  new (self) BoundRowReader{{given_files, given_decoder}, std::move(reader)};
+}
+
+// One row of four numbers for each file: see read_identities().
+nb::object identify_files(nb::bytes folder, const std::vector<std::string>& names) {
+  const std::string path(folder.c_str(), folder.size());
+  Buffer out(names.size() * 4 * sizeof(int64_t));
+  {
+    nb::gil_scoped_release unlocked;
+    read_identities(path, names, out.as<int64_t>());
+  }
+  return as_array<int64_t>(std::move(out), names.size() * 4);
 }
 
 // Columns of rows in that order; None if a file has changed or a record has a fault.
@@ -221,10 +231,15 @@ void bind_rows(nb::module_& m) {
       .def(nb::init<std::vector<int64_t>>(), "starts"_a)
       .def("set", &BoundRowLocations::set, "file"_a, "offsets"_a)
       .def("find_files", &BoundRowLocations::find_files, "rows"_a)
-      .def("find_unchanged", &BoundRowLocations::find_unchanged, "rows"_a, "identities"_a)
+      .def("find_unknown", &BoundRowLocations::find_unknown, "rows"_a)
       .def("find_frames", &BoundRowLocations::find_frames, "rows"_a, "which"_a, "files"_a);
+  m.def("identify_files", &identify_files, "folder"_a, "names"_a);
+  nb::class_<BoundRowFiles>(m, "RowFiles")
+      .def("__init__", &make_files, "locations"_a, "paths"_a, "identities"_a, "most_open"_a, "most_pinned"_a, "maps"_a)
+      .def("prefetch", &prefetch_rows, "rows"_a)
+      .def_prop_ro("num_open", [](const BoundRowFiles& self) { return self.files->num_open(); });
   nb::class_<BoundRowReader>(m, "RowReader")
-      .def("__init__", &make_reader, "locations"_a, "files"_a, "identities"_a, "decoder"_a, "owner"_a)
+      .def("__init__", &make_reader, "files"_a, "decoder"_a)
       .def("read", &read_rows, "rows"_a);
 }
 

@@ -15,35 +15,6 @@ namespace {
 // How many records are on their way while one is copied and checked: loading one takes as long as that.
 constexpr int64_t kTouchedAhead = 8;
 
-// Fills `out` from byte `offset` of the source. Returns the bytes got; fewer mean that the file ends, or that reading
-// failed with `error`.
-size_t read_at(const FrameSource& source, uint64_t offset, uint8_t* out, size_t size, int& error) {
-  error = 0;
-  if (source.fd < 0) {
-    if (offset < source.memory_start || offset - source.memory_start >= source.memory.size) return 0;
-    const size_t at = static_cast<size_t>(offset - source.memory_start);
-    const size_t there = source.memory.size - at;
-    const size_t count = size < there ? size : there;
-    std::memcpy(out, source.memory.data + at, count);
-    return count;
-  }
-  size_t got = 0;
-  if (source.mapping != nullptr && source.mapping->copy(offset, out, size, got)) return got;
-  got = 0;  // of what is lost in a mapping, reading says why
-  while (got < size) {
-    const ssize_t n = pread(source.fd, out + got, size - got, static_cast<off_t>(offset + got));
-    if (n > 0) {
-      got += static_cast<size_t>(n);
-    } else if (n == 0) {
-      break;
-    } else if (errno != EINTR) {
-      error = errno;
-      break;
-    }
-  }
-  return got;
-}
-
 // Begins to load a mapped record that will be read soon: those all over a file are not in the processor's cache.
 __attribute__((always_inline)) inline void touch(const Segment& segment, int64_t record) {
   if (record >= segment.num_records) return;
@@ -70,6 +41,33 @@ Fetched check_frame(const uint8_t* frame, uint64_t size) {
 }
 
 }  // namespace
+
+size_t read_at(const FrameSource& source, uint64_t offset, uint8_t* out, size_t size, int& error) {
+  error = 0;
+  if (source.fd < 0) {
+    if (offset < source.memory_start || offset - source.memory_start >= source.memory.size) return 0;
+    const size_t at = static_cast<size_t>(offset - source.memory_start);
+    const size_t there = source.memory.size - at;
+    const size_t count = size < there ? size : there;
+    std::memcpy(out, source.memory.data + at, count);
+    return count;
+  }
+  size_t got = 0;
+  if (source.mapping != nullptr && source.mapping->copy(offset, out, size, got)) return got;
+  got = 0;  // of what is lost in a mapping, reading says why
+  while (got < size) {
+    const ssize_t n = pread(source.fd, out + got, size - got, static_cast<off_t>(offset + got));
+    if (n > 0) {
+      got += static_cast<size_t>(n);
+    } else if (n == 0) {
+      break;
+    } else if (errno != EINTR) {
+      error = errno;
+      break;
+    }
+  }
+  return got;
+}
 
 // Reads records that are contiguous in the file, in one call. Returns how many.
 int64_t Fetcher::read_run(const Segment& segment, int64_t first, int64_t most, size_t used, std::vector<Fetched>& out) {

@@ -20,6 +20,10 @@ struct FrameSource {
   uint64_t memory_start = 0;
 };
 
+// Fills `out` from byte `offset` of the source. Returns the bytes got; fewer mean that the file ends, or that reading
+// failed with `error`.
+size_t read_at(const FrameSource& source, uint64_t offset, uint8_t* out, size_t size, int& error);
+
 // Records of one file, or of several in any order.
 struct Segment {
   std::vector<FrameSource> sources;

@@ -1,8 +1,8 @@
 #include "record/row_locations.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+
+#include "foundation/pool.h"
 
 namespace penstock {
 
@@ -22,29 +22,28 @@ bool RowLocations::find_files(const int64_t* rows, size_t count, uint32_t* which
   return true;
 }
 
-bool RowLocations::FileIdentity::is_unchanged() const {
-  struct stat now;
-  if (fstat(static_cast<int>(fd), &now) != 0) return false;
-#ifdef __APPLE__
-  const timespec& changed = now.st_mtimespec;
-#else
-  const timespec& changed = now.st_mtim;
-#endif
-  return static_cast<int64_t>(now.st_size) == size && static_cast<int64_t>(now.st_ino) == inode &&
-         int64_t{changed.tv_sec} * 1000000000 + int64_t{changed.tv_nsec} == mtime_nanoseconds;
+bool RowLocations::find_unknown(const int64_t* rows, size_t count, std::vector<uint32_t>& files) const {
+  Buffer which(count * sizeof(uint32_t));
+  if (!find_files(rows, count, which.as<uint32_t>(), files)) return false;
+  const auto is_known = [this](uint32_t file) { return offsets_[file].load(std::memory_order_acquire) != nullptr; };
+  files.erase(std::remove_if(files.begin(), files.end(), is_known), files.end());
+  return true;
 }
 
 bool RowLocations::find_frames(const int64_t* rows, size_t count, const uint32_t* which,
                                const std::vector<uint32_t>& files, uint64_t* begins, uint64_t* sizes) const {
+  std::vector<const uint64_t*> offsets;
   for (const uint32_t file : files) {
-    if (file >= num_files() || offsets_[file] == nullptr) return false;
+    if (file >= num_files()) return false;
+    offsets.push_back(offsets_[file].load(std::memory_order_acquire));
+    if (offsets.back() == nullptr) return false;
   }
   for (size_t i = 0; i < count; i++) {
     if (which[i] >= files.size()) return false;
     const uint32_t file = files[which[i]];
     const int64_t record = rows[i] - starts_[file];
     if (record < 0 || record >= num_rows(file)) return false;
-    const uint64_t* const at = offsets_[file] + record;
+    const uint64_t* const at = offsets[which[i]] + record;
     if (at[1] < at[0]) return false;
     begins[i] = at[0];
     sizes[i] = at[1] - at[0];

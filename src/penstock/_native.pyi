@@ -83,15 +83,29 @@ class ColumnSet:
 
 # Reads rows of open files, each given as (descriptor, mapping or None) and by a row of identities as in
 # `RowLocations.find_unchanged`; the owner keeps the descriptors open.
-class RowReader:
+# The files of a split, of which the most recently used ones stay open. A path is empty if a file is not to be
+# read; identities are rows of (size, time of modification in ns, inode).
+class RowFiles:
     def __init__(
         self,
         locations: RowLocations,
-        files: Sequence[tuple[int, Mapping | None]],
+        paths: Sequence[bytes],
         identities: NDArray[np.int64],
-        decoder: Decoder,
-        owner: object,
+        most_open: int,
+        most_pinned: int,
+        maps: bool,
     ) -> None: ...
+    # Whether the kernel was asked to read these rows into memory; not if a file cannot be read.
+    def prefetch(self, rows: NDArray[np.int64]) -> bool: ...
+    @property
+    def num_open(self) -> int: ...
+
+# Four numbers for each file of a folder: size, time of modification in ns, inode, time of the last change in
+# ns; -1 if it is not a regular file that can be found.
+def identify_files(folder: bytes, names: Sequence[str]) -> NDArray[np.int64]: ...
+
+class RowReader:
+    def __init__(self, files: RowFiles, decoder: Decoder) -> None: ...
     # Columns of rows in that order; None if a file has changed or a record has a fault.
     def read(self, rows: NDArray[np.int64]) -> ColumnSet | None: ...
 
@@ -184,11 +198,8 @@ class RowLocations:
     def set(self, file: int, offsets: NDArray[np.uint64]) -> None: ...
     # (number of each row's file in the list, the files met)
     def find_files(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.uint32], list[int]]: ...
-    # Both at once: (number of each row's file, files met, begins, sizes); None if a file of these rows has
-    # changed. Files are given as rows of (descriptor, size, time of modification in ns, inode).
-    def find_unchanged(
-        self, rows: NDArray[np.int64], identities: NDArray[np.int64]
-    ) -> tuple[NDArray[np.uint32], list[int], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
+    # The files of these rows whose offsets are not set.
+    def find_unknown(self, rows: NDArray[np.int64]) -> list[int]: ...
     # (where the frames begin, their sizes)
     def find_frames(
         self, rows: NDArray[np.int64], which: NDArray[np.uint32], files: Sequence[int]

@@ -202,7 +202,7 @@ def _choose_shuffle(split: LoadedSplit, options: LoadOptions) -> Shuffle:
 
 
 def _num_bytes(rows: Rows) -> int:
-    return sum(shard.index.identity.size for shard in rows.shards)
+    return rows.shards.num_bytes
 
 
 def _make_weights(split: LoadedSplit, options: LoadOptions) -> NDArray[np.float64] | None:

@@ -226,7 +226,7 @@ class Supply:
     def record_bytes(self) -> int:
         """Mean size of a stored record."""
         splits = [source.scatter.rows for source in self.sources]
-        num_bytes = sum(shard.index.identity.size for rows in splits for shard in rows.shards)
+        num_bytes = sum(rows.shards.num_bytes for rows in splits)
         return num_bytes // max(1, sum(map(len, splits)))
 
     def columns(self, picks: Picks) -> Supplied:

@@ -23,7 +23,6 @@ from penstock.columns import (
     Ragged,
 )
 from penstock.decode.row_columns import DecodedColumns, DecodedFields, RowColumns
-from penstock.read.scatter import OpenFiles
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
@@ -57,7 +56,7 @@ class DecodePlan:
         specs = [_spec(name, field, coded.get(name)) for name, field in schema.items()]
         self._decoder = _native.Decoder(specs, strict)
         self._is_coded = bool(coded)
-        self._reader: tuple[OpenFiles, _native.RowReader] | None = None  # of the files read last
+        self._reader: tuple[_native.RowFiles, _native.RowReader] | None = None  # of the files read last
         pairs = zip(schema.values(), specs, strict=True)
         self._fields = DecodedFields(self.names, tuple(_maker(field, spec) for field, spec in pairs))
 
@@ -71,11 +70,11 @@ class DecodePlan:
         """Seconds that all calls so far spent on reading and checking frames, without decoding."""
         return self._decoder.read_seconds
 
-    def reader(self, files: OpenFiles) -> _native.RowReader:
-        """Return a reader that decodes any rows of open files by this plan."""
+    def reader(self, files: _native.RowFiles) -> _native.RowReader:
+        """Return a reader that decodes any rows of files by this plan."""
         known = self._reader
         if known is None or known[0] is not files:
-            made = _native.RowReader(files.locations, files.sources, files.identities, self._decoder, files)
+            made = _native.RowReader(files, self._decoder)
             known = self._reader = (files, made)
         return known[1]
 

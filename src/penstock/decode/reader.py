@@ -133,15 +133,18 @@ def read_scattered(
 def find_native_rows(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> NativeRows | None:
     """Return rows that the core can read by itself.
 
-    None if no file is open yet, or one of the rows is known to be bad.
+    None if a file is compressed or known to be unreadable, or one of the rows is known to be bad.
     """
     reader = _find_reader(scatter, plan, wanted)
     return None if reader is None else NativeRows(plan.names, reader, wanted)
 
 
 def _find_reader(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> _native.RowReader | None:
-    files = scatter.open_files
-    return None if files is None or scatter.rows.damaged(wanted) else plan.reader(files)
+    files = scatter.files
+    if files is None or scatter.rows.damaged(wanted):
+        return None
+    scatter.learn(wanted)
+    return plan.reader(files)
 
 
 def _keep_rest(num_rows: int, left_out: Collection[int]) -> NDArray[np.bool_]:

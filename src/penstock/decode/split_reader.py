@@ -84,7 +84,7 @@ class SplitReader:
     @property
     def paths(self) -> tuple[Path, ...]:
         """Paths of the files, in the order of their records."""
-        return tuple(shard.path for shard in self._rows.shards)
+        return tuple(self._rows.shards.paths)
 
     def records(self) -> Iterator[bytes]:
         """Yield the payload of each record as bytes, whether or not it is an Example."""

@@ -26,6 +26,8 @@ from penstock.shards.index import LONGEST_HEADER, decode_header, decode_index, i
 from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, OpenFile
 
+_MOST_ITEM_BYTES = 8  # of an index, per record
+
 
 class DeclaredIndex:
     """The index of a shard that matches its manifest; offsets are loaded with the first record."""
@@ -144,11 +146,14 @@ def _has_index(path: Path, entry: ShardEntry) -> bool:
 
 
 def _read_offsets(path: Path, entry: ShardEntry, options: ReadOptions) -> NDArray[np.uint64] | None:
-    if not _has_index(path, entry):  # it also limits the size of the index to what its records need
+    try:
+        file = OpenFile(path.parent / index_name(entry.name))
+    except PathError:
         return None
-    file = OpenFile(path.parent / index_name(entry.name))
-    decoded = decode_index(file.read(0, file.size), identify(entry), options.max_record_bytes)
-    return None if decoded is None else decoded[0]
+    if file.identity.size > LONGEST_HEADER + _MOST_ITEM_BYTES * entry.num_records:
+        return None
+    decoded = decode_index(file.read(0, file.identity.size), identify(entry), options.max_record_bytes)
+    return None if decoded is None or len(decoded[0]) - 1 != entry.num_records else decoded[0]
 
 
 def _describe(entry: ShardEntry) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from penstock.columns import Compression
 from penstock.errors import NoSuchPathError
 from penstock.foundation.wording import count
 from penstock.read.naming import group_files
@@ -23,6 +25,27 @@ from penstock.shards.manifest import MANIFEST_NAME, Manifest, load_manifest
 from penstock.storage.paths import PathLike, find_files, find_matches
 
 _COMPANION_SUFFIXES = (".tfindex", ".json", ".jsonl")
+
+
+class File(NamedTuple):
+    """A file of a data set.
+
+    Attributes:
+        folder: Folder of the file.
+        name: Name of the file.
+        entry: Entry of the file in a manifest, if any.
+        compression: Compression that the manifest declares, if any.
+    """
+
+    folder: Path
+    name: str
+    entry: ShardEntry | None = None
+    compression: Compression | None = None
+
+    @property
+    def path(self) -> Path:
+        """Path of the file; it is made only when it is needed, as there may be many files."""
+        return self.folder / self.name
 
 
 @dataclass(frozen=True)
@@ -39,18 +62,19 @@ class DatasetFolder:
     manifest: Manifest
     is_whole: bool = True
 
-    def splits(self) -> dict[str, list[tuple[Path, ShardEntry]]]:
-        """Return the path and the manifest entry of each shard, by split."""
+    def splits(self) -> dict[str, list[File]]:
+        """Return the shards of each split."""
+        folder, compression = self.path, self.manifest.compression
+        make = partial(tuple.__new__, File)  # in one call, without a Python function per file
         return {
-            name: [(self.path / shard.name, shard) for shard in split.shards]
+            name: [make((folder, shard.name, shard, compression)) for shard in split.shards]
             for name, split in self.manifest.splits.items()
         }
 
     def find_unlisted(self) -> list[Path]:
         """Return the files of the folder that have a TFRecord name and are not in the manifest."""
         known = {shard.name for shard in self.manifest.shards()}
-        with os.scandir(self.path) as entries:
-            others = {entry.name for entry in entries} - known
+        others = set(os.listdir(self.path)) - known  # noqa: PTH208 - many names, and no paths are needed
         # Usually there are only the files of the data set, and no closer check is needed.
         if all(name == INDEX_FOLDER or name.endswith(_COMPANION_SUFFIXES) for name in others):
             return []
@@ -113,9 +137,6 @@ def _manifest_of(path: PathLike) -> Manifest | None:
     return load_manifest(Path(name))
 
 
-File: TypeAlias = tuple[Path, ShardEntry | None]
-"""Path of a file, and its entry in a manifest, if any."""
-
 _Groups: TypeAlias = dict[str, dict[str, File]]  # files by split and real path
 
 _UNLISTED = "skipped: the file is not in the manifest"
@@ -140,7 +161,7 @@ class Listing:
 
     def paths(self) -> dict[str, list[Path]]:
         """Return the paths of the files of each split."""
-        return {name: [path for path, _ in files] for name, files in self.groups.items()}
+        return {name: [file.path for file in files] for name, files in self.groups.items()}
 
 
 def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
@@ -152,15 +173,19 @@ def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
         MissingShardError: A file of an `-of-N` set is missing.
     """
     folders, rest = find_folders(paths)
+    notes = {file.name: _UNLISTED for folder in folders for file in folder.find_unlisted()}
+    if folders and not rest:  # no file is named twice: the folders are different ones
+        listed: dict[str, list[File]] = {}
+        for folder in folders:
+            for name, files in folder.splits().items():
+                listed.setdefault(name, []).extend(files)
+        return Listing(listed, folders, True, notes)
     groups: _Groups = {}
     for folder in folders:
         real = os.path.realpath(folder.path)
         for name, files in folder.splits().items():
             group = groups.setdefault(name, {})
-            group.update({f"{real}{os.sep}{path.name}": (path, entry) for path, entry in files})
-    notes = {file.name: _UNLISTED for folder in folders for file in folder.find_unlisted()}
-    if folders and not rest:
-        return Listing(_strip(groups), folders, True, notes)
+            group.update({f"{real}{os.sep}{file.name}": file for file in files})
     known = {path for group in groups.values() for path in group}
     bare = {
         name: {real: path for path in paths if (real := os.path.realpath(path)) not in known}
@@ -171,7 +196,8 @@ def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
         neighbours.look_up(path, real)
     if neighbours.num_unlisted:
         added: _Groups = {
-            name: {real: (path, None) for real, path in files.items()} for name, files in bare.items()
+            name: {real: File(path.parent, path.name) for real, path in files.items()}
+            for name, files in bare.items()
         }
         notes |= neighbours.notes()
     else:
@@ -180,11 +206,8 @@ def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
     for name, files_of_split in added.items():
         if files_of_split:
             groups.setdefault(name, {}).update(files_of_split)
-    return Listing(_strip(groups), folders, not neighbours.num_unlisted, notes)
-
-
-def _strip(groups: _Groups) -> dict[str, list[File]]:
-    return {name: list(files.values()) for name, files in groups.items()}
+    found = {name: list(files.values()) for name, files in groups.items()}
+    return Listing(found, folders, not neighbours.num_unlisted, notes)
 
 
 class _NeighbourManifests:
@@ -224,7 +247,8 @@ class _NeighbourManifests:
             self._misfits[path.name] = f"read without its manifest, {sizes}"
             return
         self._used[at] = folder
-        self._shards.setdefault(split, {})[real] = (path, entry)
+        compression = folder.manifest.compression
+        self._shards.setdefault(split, {})[real] = File(path.parent, path.name, entry, compression)
 
     def groups(self) -> _Groups:
         """Return the listed files by split, in the order of the manifests."""

@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import islice
 
 import numpy as np
 
@@ -21,7 +20,8 @@ from penstock.read.index import FileIndex, Index, build_index, check_compression
 from penstock.read.listing import DatasetFolder, File, declared_schema, list_files
 from penstock.read.options import ReadOptions
 from penstock.read.rows import Rows, naming_largest
-from penstock.read.shard import CompressedShard, Shard
+from penstock.read.shard import Shard
+from penstock.read.shard_list import ShardList, make_shard, open_many
 from penstock.schema.schema import Schema
 from penstock.schema.survey import Survey
 from penstock.shards.index import decode_index, encode_index
@@ -78,6 +78,10 @@ def _read_text_index(file: OpenFile, options: ReadOptions) -> tuple[FileIndex | 
         return None, note
     return FileIndex(offsets, {}, compression, file.identity, is_scanned=False), ""
 
+
+# With more shards than these, their indexes are not checked when they are opened, but when they are used:
+# opening two files for each of 100,000 shards takes 10 s.
+_MOST_CHECKED = 1024
 
 # Opening surveys all of a small data set, so that no later record differs; of a large one, ranges spread
 # over each of its files.
@@ -154,23 +158,33 @@ def open_files(
     """
     listing = list_files(paths)
     kept = KeptFiles()
+    num_files = sum(map(len, listing.groups.values()))
+    is_strict = on_error == "raise"
 
     def open_one(file: File) -> Shard:
-        path, entry = file
-        if entry is None:
-            index: Index = load_index(OpenFile(path), options)
+        if file.entry is None:
+            index: Index = load_index(OpenFile(file.path), options)
         else:
-            index = open_declared(path, entry, options, is_strict=on_error == "raise")
-        return (Shard if index.compression == "none" else CompressedShard)(path, index, kept)
+            index = open_declared(file.path, file.entry, options, is_strict=is_strict)
+        return make_shard(file.path, index, kept)
 
-    files = [file for group in listing.groups.values() for file in group]
+    def open_group(files: Sequence[File], pool: ThreadPoolExecutor) -> ShardList:
+        if is_strict and num_files > _MOST_CHECKED and _is_declared(files, options):
+            return open_many(files, options, kept)
+        return ShardList(list(pool.map(open_one, files)))
+
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        shards = iter(list(pool.map(open_one, files)))
-    splits = {name: Rows(list(islice(shards, len(group)))) for name, group in listing.groups.items()}
+        splits = {name: Rows(open_group(files, pool)) for name, files in listing.groups.items()}
     notes = dict(listing.notes)
-    for shard in (shard for rows in splits.values() for shard in rows.shards if shard.index.note):
-        notes[shard.path.name] = shard.index.note
+    for rows in splits.values():
+        notes |= rows.shards.notes
     return OpenedFiles(splits, listing.folders, listing.is_described, notes)
+
+
+def _is_declared(files: Sequence[File], options: ReadOptions) -> bool:
+    """Return whether manifests declare all files, with a compression that the options allow."""
+    allowed = (options.compression,) if options.compression != "auto" else ("none", "gzip")
+    return all(file.entry is not None and file.compression in allowed for file in files)
 
 
 def _survey_ranges(rows: Rows, share: float) -> Iterable[tuple[int, int]]:

@@ -11,7 +11,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import count
 from penstock.read.damage import Damage
 from penstock.read.shard import Access, Shard
+from penstock.read.shard_list import ShardList
 
 # A call that touches more files than these reads them into memory one after the other: a process has so many
 # descriptors.
@@ -44,10 +45,10 @@ class Rows:
     """
 
     def __init__(self, shards: Sequence[Shard], *, can_map: bool = True) -> None:
-        self.shards = tuple(shards)
+        self.shards = shards if isinstance(shards, ShardList) else ShardList(shards)
         self._can_map = can_map
-        self._starts = [0, *accumulate(len(shard) for shard in self.shards)]
-        self._damaged = any(shard.index.damages for shard in self.shards)
+        self._starts = [0, *accumulate(self.shards.num_records)]
+        self._damaged = self.shards.has_damage
 
     def __len__(self) -> int:
         return self._starts[-1]
@@ -71,7 +72,7 @@ class Rows:
         """Whether the files are to be mapped into memory: their records are small, as is their total size."""
         if not self._can_map:
             return False
-        num_bytes = sum(shard.index.identity.size for shard in self.shards)
+        num_bytes = self.shards.num_bytes
         is_small = num_bytes <= _LARGEST_MAPPED * len(self)
         return is_small and num_bytes <= usable_memory() * _MOST_MAPPED
 
@@ -99,11 +100,13 @@ class Rows:
 
     def select(self, rows: NDArray[np.int64]) -> list[_native.Segment]:
         """Return where the frames of some rows are; they must be in order."""
-        bounds = np.searchsorted(rows, self._starts)
+        # Only the shards of these rows: there may be many others.
+        numbers = np.searchsorted(self._starts, rows, side="right") - 1
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
         chosen = [
-            (shard, rows[bounds[i] : bounds[i + 1]] - self._starts[i])
-            for i, shard in enumerate(self.shards)
-            if bounds[i] < bounds[i + 1]
+            (self.shards[int(numbers[begin])], rows[begin:end] - self._starts[int(numbers[begin])])
+            for begin, end in pairwise(bounds)
+            if begin < end
         ]
         way = self._choose_way(len(chosen))
         return [shard.segment(numbers, way) for shard, numbers in chosen]
@@ -115,7 +118,7 @@ class Rows:
 
     def in_order(self) -> Rows:
         """Return the same rows, to be read once from the first to the last."""
-        return Rows([shard.in_order() for shard in self.shards], can_map=self._can_map)
+        return Rows(self.shards.in_order(), can_map=self._can_map)
 
     def frame_bytes(self, start: int, stop: int) -> int:
         """Return how many bytes the frames of a range take, in inflated bytes."""
@@ -183,11 +186,13 @@ def fingerprint_rows(rows: Rows, digests: Mapping[str, str]) -> str:
     which do not distinguish files that differ only in values.
     """
     parts: list[object] = []
-    for shard in rows.shards:
-        name = shard.path.name
+    for number, (name, num_records) in enumerate(
+        zip(rows.shards.names, rows.shards.num_records, strict=True)
+    ):
         if name in digests:
-            parts.append([name, len(shard), digests[name]])
+            parts.append([name, num_records, digests[name]])
             continue
+        shard = rows.shards[number]
         offsets = shard.index.offsets
         chosen = np.linspace(0, len(offsets) - 1, min(len(offsets), _MOST_OFFSETS)).astype(np.int64)
         digest = hashlib.sha256(offsets[chosen].astype("<u8").tobytes()).hexdigest()

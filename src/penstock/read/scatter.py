@@ -6,7 +6,8 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 from __future__ import annotations
 
 import resource
-from typing import NamedTuple, TypeAlias
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,29 +17,14 @@ from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.foundation.process import ProcessLock
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
-from penstock.storage.open_file import MOST_FILES, OpenFile
+from penstock.storage.open_file import OpenFile
 
 _Source: TypeAlias = "tuple[int, _native.Buffer | _native.Mapping | None, int]"
 
-# A batch that is spread over more files than these reads those beyond them record by record into memory. Each
-# thread may hold as many at the same time: all together, a quarter of what the process may have open.
+# A batch that is spread over more files than these copies the records of the others into memory, file by
+# file. Each thread may hold as many at the same time: all together, a quarter of what the process may have
+# open.
 _MOST_OPEN = 512
-
-
-class OpenFiles(NamedTuple):
-    """Open files of a split.
-
-    Attributes:
-        locations: Where the records are.
-        sources: Descriptor of each file of the split, -1 if it is not open, and its mapping if it is mapped.
-        identities: Descriptor, size, modification time and inode of each file of the split.
-        files: The open files.
-    """
-
-    locations: _native.RowLocations
-    sources: list[tuple[int, _native.Mapping | None]]
-    identities: NDArray[np.int64]
-    files: list[OpenFile]
 
 
 class Scatter:
@@ -58,17 +44,33 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
-        self._opened: dict[int, tuple[OpenFile, _native.Mapping | None]] = {}
-        self._open: OpenFiles | None = None
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        # Files that stay open are shared by all threads.
-        self._most_kept = min(MOST_FILES, max(1, most_files // 4))
+        # Files that stay open are shared by all threads; half of the descriptors are left to the rest of the
+        # process.
+        self._most_kept = max(1, most_files // 2)
         self._most_open = min(_MOST_OPEN, max(1, most_files // 4 // max(1, num_threads)))
 
     @property
-    def open_files(self) -> OpenFiles | None:
-        """Files that are open; None if there are none, or one is known to be unreadable."""
-        return None if self._lost else self._open
+    def files(self) -> _native.RowFiles | None:
+        """The files as the core reads them; None if one is known to be unreadable."""
+        return None if self._lost else self._files
+
+    @cached_property
+    def _files(self) -> _native.RowFiles:
+        shards = self.rows.shards
+        return _native.RowFiles(
+            self._places,
+            shards.list_plain(),
+            shards.list_identities(),
+            self._most_kept,
+            self._most_open,
+            self.rows.is_mapped,
+        )
+
+    def learn(self, wanted: NDArray[np.int64]) -> None:
+        """Load the indexes of the files of some rows, unless they are loaded."""
+        if len(self._known) < len(self.rows.shards):
+            self._learn(self._places.find_unknown(wanted))
 
     def segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
         """Return the locations of the frames of rows, in the order of `wanted`.
@@ -78,14 +80,6 @@ class Scatter:
         """
         if len(wanted) == 0:
             return []
-        ready = self._open
-        if ready is not None and len(ready.files) == len(self.rows.shards):
-            found = self._places.find_unchanged(wanted, ready.identities)
-            if found is not None:
-                which, numbers, begins, sizes = found
-                sources: list[_Source] = [(*ready.sources[number], 0) for number in numbers]
-                return [(sources, which, begins, sizes, ready.files)]
-            self._forget_open()
         return self._find_segments(wanted)
 
     def _find_segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
@@ -103,7 +97,6 @@ class Scatter:
                 files.append(file)
                 mapping = self._mapping(numbers[i], file) if self.rows.is_mapped else None
                 sources.append((file.fd, mapping, 0))
-                self._note_open(numbers[i], file, mapping)
                 continue
             mine = np.flatnonzero(which == i)
             frames = _load(shard, wanted[mine] - self.rows.starts[numbers[i]])
@@ -122,11 +115,13 @@ class Scatter:
             MissingShardError: A file no longer exists.
             ChangedFileError: A file has changed.
         """
-        for number, shard in enumerate(self.rows.shards):
+        suspects = self.rows.shards.find_suspects()
+        for number in self._lost.keys() - set(suspects):
+            self._lost.pop(number, None)
+        for number in suspects:
             try:
-                shard.check()
+                self.rows.shards[number].check()
             except (PathError, ChangedFileError) as error:
-                self._forget_open()
                 if is_strict:
                     raise
                 self._lost[number] = error
@@ -135,7 +130,7 @@ class Scatter:
 
     def lose(self, error: PathError | ChangedFileError) -> bool:
         """Mark a file as unreadable; return whether it belongs to these rows."""
-        found = [number for number, shard in enumerate(self.rows.shards) if str(shard.path) == error.path]
+        found = [number for number, path in enumerate(self.rows.shards.paths) if str(path) == error.path]
         self._lost.update(dict.fromkeys(found, error))
         return bool(found)
 
@@ -164,6 +159,11 @@ class Scatter:
         """Ask the kernel to read these rows into memory in the background."""
         if self.rows.is_mapped:  # then all of every file was announced when it was mapped
             return
+        files = self.files
+        if len(wanted) and files is not None:
+            self.learn(wanted)
+            if files.prefetch(wanted):
+                return
         _native.prefetch(self.segments(wanted))
 
     def _mapping(self, number: int, file: OpenFile) -> _native.Mapping:
@@ -172,29 +172,6 @@ class Scatter:
             mapping = self._mappings[number] = file.map()
             mapping.read_ahead()  # all of it will be read, in some order
         return mapping
-
-    def _note_open(self, number: int, file: OpenFile, mapping: _native.Mapping | None) -> None:
-        """Note an open file: the core reads it from now on, and checks that it has not changed."""
-        shards = self.rows.shards
-        if number in self._opened or len(shards) > self._most_kept:
-            return  # more files are not kept open
-        if type(shards[number]) is not Shard:
-            return  # a decompressed copy has another identity than its shard
-        with self._lock:
-            self._opened[number] = (file, mapping)
-            opened = [self._opened.get(i, (None, None)) for i in range(len(shards))]
-            identities = np.full((len(shards), 4), -1, np.int64)
-            for i, (each, _) in enumerate(opened):
-                if each is not None:
-                    identities[i] = (each.fd, *shards[i].index.identity[:3])
-            sources = [(-1 if each is None else each.fd, mapping) for each, mapping in opened]
-            files = [each for each, _ in opened if each is not None]
-            self._open = OpenFiles(self._places, sources, identities, files)
-
-    def _forget_open(self) -> None:
-        with self._lock:
-            self._open = None
-            self._opened.clear()
 
     def _learn(self, numbers: list[int]) -> None:
         with self._lock:

@@ -20,6 +20,7 @@ from penstock.columns import Compression
 from penstock.shards.entry import ShardEntry
 
 INDEX_FOLDER: Final = "index"
+INDEX_SUFFIX: Final = ".idx"
 FRAME_BYTES: Final = 16
 """Number of bytes of a record in addition to its payload."""
 
@@ -62,7 +63,7 @@ def index_name(shard: str) -> str:
         >>> index_name("train-00000-of-00002.tfrecord")
         'index/train-00000-of-00002.tfrecord.idx'
     """
-    return f"{INDEX_FOLDER}/{shard}.idx"
+    return f"{INDEX_FOLDER}/{shard}{INDEX_SUFFIX}"
 
 
 def identify(shard: ShardEntry) -> Identity:

@@ -79,7 +79,7 @@ class OpenedData:
             raise unknown_name(split, self.splits, what="split")
         return self.splits[split]
 
-    def shards(self, split: str) -> tuple[Shard, ...]:
+    def shards(self, split: str) -> Sequence[Shard]:
         """Return the files of a split."""
         return self.rows(split).shards
 

@@ -6,6 +6,7 @@ at a time, or one.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -207,7 +208,7 @@ def _find_long(
 def _locate(rows: Rows, row: int) -> Record:
     shard, record = rows.locate(row)
     offset, end = (int(each) for each in shard.index.offsets[record : record + 2])
-    number = next(at for at, each in enumerate(rows.shards) if each is shard)
+    number = bisect_right(rows.starts, row) - 1
     return Record(row, number, shard.path.name, record, offset, end - offset, {})
 
 

@@ -3,6 +3,7 @@
 import os
 import resource
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -261,25 +262,139 @@ def test_split_opened_by_a_data_set_is_the_same_rows(shards):
     assert isinstance(Scatter(split._rows)._places, _native.RowLocations)
 
 
-def test_files_that_are_all_open_are_checked_for_changes_by_the_core(shards):
+def read_in_the_core(scatter, rows):
+    wanted = np.array(list(rows), np.int64)
+    scatter.learn(wanted)
+    plan = DecodePlan(SCHEMA.select(["n"]))
+    found = plan.reader(scatter.files).read(wanted)
+    return None if found is None else plan.as_columns(found)["n"].values.tolist()
+
+
+@pytest.fixture(params=["mapped", "read"])
+def way(request, monkeypatch):
+    if request.param == "read":
+        monkeypatch.setattr(rows_module, "_MOST_MAPPED", 0)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize(("limit", "most_pinned"), [(4096, 512), (4, 1), (2, 1), (8, 2)])
+@pytest.mark.parametrize("rows", ORDERS)
+def test_core_reads_rows_of_more_files_than_may_be_open(shards, monkeypatch, rows, limit, most_pinned):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
     scatter = scatter_of(shards)
-    everything = np.arange(TOTAL, dtype=np.int64)
-    first = scatter.segments(everything)
-    assert len(scatter.open_files.files) == len(shards)
-    again = scatter.segments(everything)
-    for one, other in zip(first[0][1:4], again[0][1:4], strict=True):
-        assert one.tolist() == other.tolist()
-    assert [source[0] for source in first[0][0]] == [source[0] for source in again[0][0]]
-    changed = shards[1]
-    os.utime(changed, ns=(1, 1))
-    with raises_with(ChangedFileError, path=str(changed)):
-        scatter.segments(everything)
-    assert scatter.open_files.sources[1] == (-1, None)
+    assert scatter._most_open == most_pinned
+    for _ in range(3):
+        assert read_in_the_core(scatter, rows) == rows
+    assert 0 < scatter.files.num_open <= max(1, limit // 2)
 
 
-@pytest.mark.parametrize("shape", [(1, 4), (4, 3), (5, 4)])
+def count_descriptors():
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+def test_files_stay_open_between_batches_and_are_closed_with_the_reader(shards):
+    before = count_descriptors()
+    scatter = scatter_of(shards)
+    read_in_the_core(scatter, range(TOTAL))
+    # A file that is gone can be read as long as it is open.
+    for path in shards:
+        path.unlink()
+    assert read_in_the_core(scatter, range(TOTAL)) == list(range(TOTAL))
+    assert scatter.files.num_open == len(shards)
+    del scatter
+    assert count_descriptors() == before
+
+
+def test_file_that_is_used_stays_open_longer_than_others(shards, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (6, 6))  # three files stay open
+    scatter = scatter_of(shards)
+    for row in (0, 7, 8, 0, 20, 0, 7, 0, 8):
+        assert read_in_the_core(scatter, [row]) == [row]
+    shards[0].unlink()
+    assert read_in_the_core(scatter, [0]) == [0]
+
+
+def test_readers_share_the_files_that_a_process_may_open(tmp_path, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (64, 64))
+    paths = write_shards(tmp_path / "many", [1] * 40)
+    first, second = scatter_of(paths), scatter_of(paths)
+    assert read_in_the_core(first, range(40)) == list(range(40))
+    assert first.files.num_open == 32
+    assert read_in_the_core(second, range(40)) == list(range(40))
+    assert second.files.num_open == 16
+    assert read_in_the_core(first, reversed(range(40))) == list(reversed(range(40)))
+    assert first.files.num_open == 16
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("limit", [4096, 4])
+@pytest.mark.parametrize("has_read", [True, False])
+def test_changed_file_is_not_read_by_the_core(shards, monkeypatch, has_read, limit):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    scatter = scatter_of(shards)
+    if has_read:
+        read_in_the_core(scatter, range(TOTAL))
+    os.utime(shards[1], ns=(1, 1))
+    assert read_in_the_core(scatter, range(TOTAL)) is None
+    with raises_with(ChangedFileError, path=str(shards[1])):
+        scatter.segments(np.arange(TOTAL, dtype=np.int64))
+    assert read_in_the_core(scatter, [0, 9, 20]) == [0, 9, 20]  # the others are as they were
+
+
+@pytest.mark.parametrize("limit", [4096, 4])
+def test_file_that_is_cut_under_the_core_is_not_read(shards, monkeypatch, limit):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, limit))
+    scatter = scatter_of(shards)
+    read_in_the_core(scatter, range(TOTAL))
+    identity = scatter.rows.shards[2].index.identity
+    os.truncate(shards[2], 100)
+    os.utime(shards[2], ns=(identity.mtime_ns, identity.mtime_ns))
+    assert read_in_the_core(scatter, range(TOTAL)) is None
+
+
+def test_compressed_file_is_not_read_by_the_core(compressed, cache):
+    scatter = scatter_of(compressed)
+    assert read_in_the_core(scatter, [8]) is None
+    assert read_in_the_core(scatter, [0, 34]) == [0, 34]
+
+
+def test_rows_whose_index_is_not_loaded_are_not_read_by_the_core(shards):
+    scatter = scatter_of(shards)
+    wanted = np.array([0, 9], np.int64)
+    assert PLAN.reader(scatter.files).read(wanted) is None
+    assert scatter._places.find_unknown(wanted) == [0, 2]
+    scatter.learn(wanted[:1])
+    assert scatter._places.find_unknown(wanted) == [2]
+
+
+def test_threads_share_few_open_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (16, 16))
+    paths = write_shards(tmp_path / "many", [2] * 50)
+    scatter = scatter_of(paths, num_threads=8)
+    failures = []
+
+    def ask(seed):
+        dice = np.random.default_rng(seed)
+        try:
+            for _ in range(50):
+                rows = dice.integers(0, 100, 40).tolist()
+                assert read_in_the_core(scatter, rows) == rows
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert scatter.files.num_open <= 8
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (4, 4), (5, 3)])
 def test_identities_of_another_number_of_files_are_refused(shards, shape):
     scatter = scatter_of(shards)
-    scatter.segments(np.arange(TOTAL, dtype=np.int64))
     with pytest.raises(ValueError, match="each file"):
-        scatter._places.find_unchanged(np.zeros(1, np.int64), np.zeros(shape, np.int64))
+        _native.RowFiles(scatter._places, [b""] * 4, np.zeros(shape, np.int64), 8, 8, False)
+    with pytest.raises(ValueError, match="each file"):
+        _native.RowFiles(scatter._places, [b""] * 3, np.zeros((4, 3), np.int64), 8, 8, False)

@@ -163,10 +163,9 @@ def _compare_files(
 ) -> Iterator[RepairedFile]:
     """Compare the files with the manifests; yield the files, then the shards that do not exist."""
     entries = {
-        os.path.realpath(path): (path, entry)
+        os.path.realpath(dataset.path / entry.name): (dataset.path / entry.name, entry)
         for dataset in datasets
-        for shards in dataset.splits().values()
-        for path, entry in shards
+        for entry in dataset.manifest.shards()
     }
     for file in files:
         _, entry = entries.pop(os.path.realpath(file.path), (None, None))

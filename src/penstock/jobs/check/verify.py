@@ -173,8 +173,8 @@ def verify(
             group_files(bare, named_singly=named_singly)
         except PenstockError as error:
             faults.append(Fault.from_error(Path(error.path or ""), error))
-    progress = ReadProgress([*(path for path, _ in shards), *bare], on_progress)
-    verified = [_verify_file(path, options, progress, entry) for path, entry in shards]
+    progress = ReadProgress([*(shard.path for shard in shards), *bare], on_progress)
+    verified = [_verify_file(shard.path, options, progress, shard.entry) for shard in shards]
     verified += [_verify_file(path, options, progress) for path in bare]
     faults += [fault for file in verified for fault in file.faults]
     return Verification(tuple(verified), tuple(faults), advice)
