@@ -100,7 +100,7 @@ def open(
     return Dataset(origin, opened, resolution)
 
 
-def _reopen(
+def reopen(
     json_form: Mapping[str, Any], fingerprints: Mapping[str, str], split: str | None
 ) -> Dataset | Split:
     """Open a pickled data set, or one of its splits, if its files have not changed."""
@@ -220,7 +220,7 @@ class Dataset:
         return len(self._splits)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._origin.to_json(), self._list_fingerprints(), None)
+        return reopen, (self._origin.to_json(), self._list_fingerprints(), None)
 
     def _list_fingerprints(self) -> dict[str, str]:
         return dict(item for split in self._splits.values() for item in split._list_fingerprints().items())
@@ -369,6 +369,47 @@ class Split(SplitReader):
             _log.warning("to_tf_graph(): augmentation is left out; loader(…).to_tf() augments")
         return make_dataset(program.statements)
 
+    def to_grain(self, fields: Iterable[str] | None = None) -> Any:
+        """Return a `grain.sources.RandomAccessDataSource` of the samples, for `grain.MapDataset.source`.
+
+        The source can be pickled: worker processes open the files again.
+
+        Args:
+            fields: Names of the fields of each sample. Defaults to all fields.
+
+        Raises:
+            UnknownNameError: There is no such field.
+            MissingPackageError: Grain is not installed.
+
+        Example:
+            `grain.MapDataset.source(pets["train"].to_grain()).shuffle(seed=7).batch(32)`
+        """
+        with importing("to_grain()", "grain"):
+            from penstock.bridge.grain import GrainSource  # noqa: PLC0415 - grain, when asked for
+
+        return GrainSource(self, fields)
+
+    def to_ray(self, fields: Iterable[str] | None = None) -> Any:
+        """Return a `ray.data.Datasource` of the records, for `ray.data.read_datasource`.
+
+        Columns have the types of `to_arrow`. Each read task opens the files at the same path, so all nodes
+        must be able to read it. Records keep their order if the data context preserves the order of blocks.
+
+        Args:
+            fields: Names of the fields to read. Defaults to all fields.
+
+        Raises:
+            UnknownNameError: There is no such field.
+            MissingPackageError: Ray is not installed.
+
+        Example:
+            `ray.data.read_datasource(pets["train"].to_ray()).map_batches(score)`
+        """
+        with importing("to_ray()", "ray"):
+            from penstock.bridge.ray import SplitDatasource  # noqa: PLC0415 - Ray, when asked for
+
+        return SplitDatasource(self, fields)
+
     def as_source(self) -> LoadedSplit:
         """Return the split as a source for loaders."""
         self._check_payload()
@@ -380,7 +421,7 @@ class Split(SplitReader):
         return fingerprint_rows(self._rows, {shard.name: shard.sha256 for shard in shards})
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _reopen, (self._origin.to_json(), self._list_fingerprints(), self.name)
+        return reopen, (self._origin.to_json(), self._list_fingerprints(), self.name)
 
     def _list_fingerprints(self) -> dict[str, str]:
         return {"schema": self.schema.fingerprint(), f"split {self.name!r}": self._fingerprint()}

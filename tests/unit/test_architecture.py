@@ -69,10 +69,12 @@ HEAVY = {
     ),
     "onnx": ("export.onnx_graph", "export.onnx_model"),
     "onnxruntime": ("export.onnx",),
-    "ray": (),  # one file of jobs/, once it is there
+    "ray": ("bridge.ray",),  # loaded by to_ray() alone
+    "grain": ("bridge.grain",),  # loaded by to_grain() alone
     "pandas": ("source", "decode.arrow"),  # the last: to_pandas() alone
     "polars": ("source",),
-    "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow"),  # the last: to_arrow() alone
+    # The last two: to_arrow() and to_ray() alone.
+    "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow", "bridge.ray"),
     "PIL": ("encode", "decode", "view.picture"),
     "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts", "report.model_drawing"),

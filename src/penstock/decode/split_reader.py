@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
 from penstock.columns import Columns, Payload
 from penstock.decode.losses import Losses
@@ -70,12 +70,26 @@ class SplitReader:
                 for row in range(start, stop, step)
                 for sample in self._samples(row, row + 1, self._losses)
             ]
+        return self.read_sample(index)
+
+    def read_sample(self, index: SupportsIndex, fields: Iterable[str] | None = None) -> Sample:
+        """Return one record as a sample.
+
+        Args:
+            index: Number of the record; a negative number counts from the end.
+            fields: Names of the fields to read. Defaults to all fields.
+
+        Raises:
+            IndexError: There is no such record.
+            PenstockError: The record is bad. A record requested by its number is never skipped.
+        """
         row = operator.index(index)
         if not -len(self) <= row < len(self):
             raise IndexError(f"split {self.name!r} has {len(self)} records: record {row} is out of range")
         row %= len(self)
-        # A record requested by its number is never skipped: its error is raised.
-        return next(self._samples(row, row + 1, Losses("raise", 0)))
+        schema, plan = self._plan(fields)
+        columns, num_rows = read_columns(self._rows, plan, Losses("raise", 0), row, row + 1)
+        return next(iterate_samples(columns, schema, num_rows))
 
     def __iter__(self) -> Iterator[Sample]:
         rows = self._rows.in_order()
@@ -118,11 +132,15 @@ class SplitReader:
             columns, num_rows = read_columns(rows, plan, self._losses, start, stop)
             yield ColumnBlock(columns, num_rows, rows.frame_bytes(start, stop))
 
-    def iter_arrow(self, fields: Iterable[str] | None = None) -> Iterator[RecordBatch]:
+    def iter_arrow(
+        self, fields: Iterable[str] | None = None, start: int = 0, stop: int | None = None
+    ) -> Iterator[RecordBatch]:
         """Yield the records in order as Arrow record batches of at most about 32 MiB each.
 
         Args:
             fields: Names of the fields to read. Defaults to all fields.
+            start: First record; a negative number counts from the end, as in a slice.
+            stop: Exclusive end. Defaults to the end of the split.
 
         Raises:
             FieldError: A text is not UTF-8, the only encoding that Arrow supports.
@@ -132,8 +150,9 @@ class SplitReader:
         schema, plan = self._plan(fields)
         target = arrow_schema(schema)
         rows = self._rows.in_order()
-        for start, stop in rows.blocks(_ARROW_ROWS, _ARROW_BYTES):
-            columns, _ = read_columns(rows, plan, self._losses, start, stop)
+        first, last, _ = slice(start, stop).indices(len(self))
+        for begin, end in rows.blocks(_ARROW_ROWS, _ARROW_BYTES, first, last):
+            columns, _ = read_columns(rows, plan, self._losses, begin, end)
             yield make_batch(columns, schema, target)
 
     def to_arrow(self, fields: Iterable[str] | None = None) -> Table:

@@ -127,17 +127,21 @@ class Rows:
             for shard, _, begin, end in self._parts(start, stop)
         )
 
-    def blocks(self, most_rows: int, most_bytes: int) -> Iterator[tuple[int, int]]:
-        """Yield ranges that cover all rows: at most so many rows, about so many bytes, never two files."""
-        for i, shard in enumerate(self.shards):
-            first = self._starts[i]
+    def blocks(
+        self, most_rows: int, most_bytes: int, start: int = 0, stop: int | None = None
+    ) -> Iterator[tuple[int, int]]:
+        """Yield ranges that cover rows `start` to `stop`.
+
+        Each has at most `most_rows` rows and about `most_bytes` bytes, and is in one file.
+        """
+        for shard, first, begin, last in self._parts(start, len(self) if stop is None else stop):
             offsets = shard.index.offsets
-            at = 0
-            while at < len(shard):
+            at = begin
+            while at < last:
                 limit = int(offsets[at]) + most_bytes
                 fitting = int(np.searchsorted(offsets, np.uint64(limit), side="right")) - 1
-                end = min(max(at + 1, fitting), at + most_rows, len(shard))
-                yield first + at, first + end
+                end = min(max(at + 1, fitting), at + most_rows, last)
+                yield first - begin + at, first - begin + end
                 at = end
 
     def _parts(self, start: int, stop: int) -> Iterator[tuple[Shard, int, int, int]]:

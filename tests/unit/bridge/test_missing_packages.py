@@ -21,15 +21,20 @@ from record_files import example, write_plain
         ("to_torch", "torch", "'penstock[torch]'"),
         ("to_jax", "jax", "'penstock[jax]'"),
         ("to_tf_graph", "tensorflow", "'penstock[tensorflow]'"),
+        ("to_grain", "grain", "'penstock[grain]'"),
+        ("to_ray", "ray", "'penstock[ray]'"),
     ],
 )
 def test_framework_that_is_not_installed_is_named(tmp_path, monkeypatch, method, package, install):
+    for loaded in [name for name in sys.modules if name.startswith(f"{package}.")]:
+        monkeypatch.delitem(sys.modules, loaded)
     monkeypatch.setitem(sys.modules, package, None)
-    for module in ("keras", "torch", "jax", "tensorflow", "graph.tensorflow"):
+    for module in ("keras", "torch", "jax", "tensorflow", "graph.tensorflow", "grain", "ray"):
         monkeypatch.delitem(sys.modules, f"penstock.bridge.{module}", raising=False)
     data = ps.open(write_plain(tmp_path / "train.tfrecord", [example(n=1)]))
     split, pipeline = data["train"], fit_some(data, n=Keep())
-    is_graph = method == "to_tf_graph"
-    bridge = partial(split.to_tf_graph, pipeline) if is_graph else getattr(split.loader(pipeline), method)
+    of_split = {"to_tf_graph": partial(split.to_tf_graph, pipeline), "to_grain": split.to_grain}
+    of_split["to_ray"] = split.to_ray
+    bridge = of_split[method] if method in of_split else getattr(split.loader(pipeline), method)
     with raises_with(MissingPackageError, f"{method}() {package!r} {install}"):
         bridge()
