@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -79,7 +80,7 @@ def _divide(starts: list[int], parallelism: int) -> Iterator[tuple[int, int]]:
         bounds = [starts[number * num_files // num_tasks] for number in range(num_tasks + 1)]
     else:
         bounds = [number * num_rows // num_tasks for number in range(num_tasks + 1)]
-    for start, stop in zip(bounds, bounds[1:], strict=False):
+    for start, stop in pairwise(bounds):
         if start < stop:
             yield start, stop
 

@@ -5,10 +5,13 @@ In: the state that the kernel reports. Out: `ProcessLock`, and numbers of bytes.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import threading
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,6 +58,21 @@ def _renew_all() -> None:
 
 
 os.register_at_fork(after_in_child=_renew_all)
+
+
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Pause Python's search for unreachable cycles while many objects are made that stay.
+
+    Each search visits all of them: it takes a quarter of the time to open a data set of 100,000 shards.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

@@ -15,6 +15,7 @@ import numpy as np
 from penstock import _native
 from penstock.columns import Payload
 from penstock.foundation.option_checks import OnError
+from penstock.foundation.process import paused_collection
 from penstock.read.declared_shard import open_declared
 from penstock.read.index import FileIndex, Index, build_index, check_compression, read_neighbour
 from penstock.read.listing import DatasetFolder, File, declared_schema, list_files
@@ -156,7 +157,8 @@ def open_files(
         CorruptRecordError: A shard does not match its manifest, and `on_error` is "raise".
         PenstockError: A path matches no file, a file of a set is missing, or a file is not a TFRecord file.
     """
-    listing = list_files(paths)
+    with paused_collection():
+        listing = list_files(paths)
     kept = KeptFiles()
     num_files = sum(map(len, listing.groups.values()))
     is_strict = on_error == "raise"

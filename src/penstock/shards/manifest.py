@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 from penstock.errors import ManifestError, NoSuchPathError, PenstockError, SchemaError
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
+from penstock.foundation.process import paused_collection
 from penstock.foundation.wording import show
 from penstock.schema.declaration import load_plan_declaration
 from penstock.schema.schema import Schema
@@ -127,7 +128,8 @@ def load_manifest(folder: Path) -> Manifest | None:
             expected=f"at most {MAX_MANIFEST_BYTES} bytes",
             got=f"{file.size} bytes",
         )
-    return parse_manifest(file.read(0, MAX_MANIFEST_BYTES), path)
+    with paused_collection():
+        return parse_manifest(file.read(0, MAX_MANIFEST_BYTES), path)
 
 
 def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:

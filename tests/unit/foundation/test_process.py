@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from penstock.foundation import process
-from penstock.foundation.process import ProcessLock, usable_memory
+from penstock.foundation.process import ProcessLock, paused_collection, usable_memory
 from raising import raises_with
 
 
@@ -102,3 +102,16 @@ def test_memory_is_the_limit_of_the_container_where_there_is_one(tmp_path, monke
     for text, expected in (("max\n", MACHINE), ("1048576\n", 1 << 20), (f"{MACHINE * 2}", MACHINE)):
         limit.write_text(text)
         assert usable_memory() == expected
+
+
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_collection_is_paused_and_then_as_before(is_enabled):
+    before = gc.isenabled()
+    try:
+        gc.enable() if is_enabled else gc.disable()
+        with pytest.raises(KeyError), paused_collection():
+            assert not gc.isenabled()
+            raise KeyError
+        assert gc.isenabled() == is_enabled
+    finally:
+        gc.enable() if before else gc.disable()
