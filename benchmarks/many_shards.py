@@ -35,6 +35,7 @@ from penstock.shards.manifest import MANIFEST_NAME, dump, load_manifest
 
 BATCH_SIZE = 256
 NUM_BATCHES = 40
+NUM_STEPS = 8  # batches that are read ahead together, of `--requests`
 LARGEST_GAP = 128 << 10  # ranges that are closer are read in one request
 
 
@@ -95,8 +96,9 @@ def measure(folder: Path) -> None:
     watch = Watch()
     load_manifest(folder)
     watch.show("load the manifest")
+    open_dataset = ps.open  # loads the modules, which is not measured
     watch = Watch()
-    split = ps.open(folder)["train"]
+    split = open_dataset(folder)["train"]
     watch.show("ps.open, with a status of every shard")
     watch = Watch()
     split.loader(batch_size=BATCH_SIZE, shuffle=True)
@@ -131,15 +133,23 @@ def count_ranges(
 
 
 def print_requests(num_records: int, record_bytes: int, batch_size: int) -> None:
-    """Print the ranges per row of a shuffle, for several numbers of ranks."""
-    print(f"{num_records:,} records of {record_bytes:,} bytes, global batches of {batch_size:,}")
-    print(f"{'shuffle':8} {'ranks':>6} {'rows of rank 0 in a window':>28} {'ranges':>8}")
-    for shuffle in ("global", "block"):
-        order = SplitOrder(num_records, shuffle=shuffle, seed=1)  # type: ignore[arg-type]
-        num_steps = order.block_records * order.window_blocks // batch_size
+    """Print in how many ranges ranks read their rows of eight batches, for several shuffles."""
+    print(f"{num_records:,} records of {record_bytes:,} bytes, {NUM_STEPS} global batches of {batch_size:,}")
+    print(f"{'shuffle':24} {'ranks':>6} {'rows of rank 0':>16} {'ranges':>8}")
+    orders = {
+        "none": SplitOrder(num_records),
+        "global": SplitOrder(num_records, shuffle="global", seed=1),
+        **{
+            f"block of {size >> 20} MiB": SplitOrder(
+                num_records, shuffle="block", seed=1, block_records=size // record_bytes
+            )
+            for size in (1 << 20, 16 << 20)
+        },
+    }
+    for name, order in orders.items():
         for world in (1, 8, 64, 256):
-            num_rows, num_ranges = count_ranges(order, record_bytes, world, batch_size, num_steps)
-            print(f"{shuffle:8} {world:6} {num_rows:28,} {num_ranges:8,}")
+            num_rows, num_ranges = count_ranges(order, record_bytes, world, batch_size, NUM_STEPS)
+            print(f"{name:24} {world:6} {num_rows:16,} {num_ranges:8,}")
 
 
 def main() -> int:

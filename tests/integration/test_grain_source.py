@@ -129,6 +129,25 @@ def test_iteration_continues_from_a_state(split):
     assert taken + numbers_of(third) == everything
 
 
+def test_checkpoint_of_a_data_loader_is_refused_for_other_records(split, tmp_path):
+    def start(source):
+        sampler = grain.samplers.IndexSampler(NUM_RECORDS, shuffle=True, seed=1, num_epochs=1)
+        return iter(grain.DataLoader(data_source=source, sampler=sampler, worker_count=0))
+
+    with ps.Writer(tmp_path / "other", SCHEMA, split="train=1.0") as writer:
+        for i in range(NUM_RECORDS):
+            writer.write(make_sample(i + 1))
+    first = start(split.to_grain())
+    next(first)
+    state = first.get_state()
+    rest = numbers_of(first)
+    same = start(ps.open(split.paths[0].parent)["train"].to_grain())
+    same.set_state(state)
+    assert numbers_of(same) == rest
+    with pytest.raises(ValueError, match="GrainSource"):
+        start(ps.open(tmp_path / "other")["train"].to_grain()).set_state(state)
+
+
 def test_threads_read_at_the_same_time(split):
     source, failures = split.to_grain(), []
 
