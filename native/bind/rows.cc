@@ -157,7 +157,8 @@ struct BoundRowLocations {
   }
 };
 
-// The paths of files as bytes, empty for those that are not to be read; and size, time of modification and inode of each.
+// The paths of files as bytes, empty for those that are not to be read; and size, time of modification and inode of
+// each.
 void make_files(BoundRowFiles* self, nb::object given_locations, nb::sequence given_paths, const Identities& given,
                 size_t most_open, size_t most_pinned, bool maps) {
   const auto& locations = nb::cast<const BoundRowLocations&>(given_locations).locations;
