@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
 
 import numpy as np
 import pyarrow as pa
@@ -77,8 +79,9 @@ def test_task_does_not_hold_the_records(split):
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
+def cluster():
     """A cluster of its own, whatever else runs on this machine."""
+    scratch = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets in it need a short path
     settings = {"RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0"}
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
@@ -88,13 +91,14 @@ def cluster(tmp_path_factory):
         include_dashboard=False,
         log_to_driver=False,
         object_store_memory=80 << 20,
-        _temp_dir=f"/tmp/ray-{os.getpid()}",  # noqa: S108 - sockets in it need a short path
+        _temp_dir=scratch,
     )
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.execution_options.preserve_order = True
     yield
     ray.shutdown()
+    shutil.rmtree(scratch, ignore_errors=True)
     for name, value in before.items():
         os.environ.pop(name) if value is None else os.environ.update({name: value})
 
