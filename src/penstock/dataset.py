@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
 
 from penstock.batch.build import LoadedSplit, Mixture, make_loader
@@ -32,6 +31,7 @@ from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema, draw_fields
 from penstock.shards.manifest import Manifest
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath
 from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Dataset:
         return tuple(self._splits)
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[AnyPath, ...]:
         """Paths of all files, split by split."""
         return tuple(path for split in self._splits.values() for path in split.paths)
 

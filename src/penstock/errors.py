@@ -19,6 +19,7 @@ PenstockError
 ├── WriteError (OSError)                   a file could not be written: the disk is full, or fails
 ├── BusyError (OSError)                    another process is writing to the same folder
 ├── ChangedFileError (OSError)             a file has changed since it was opened
+├── StoreError (OSError)                   a request to an object store failed, or was refused
 ├── OutOfMemoryError (MemoryError)         a record or a row does not fit into memory
 ├── StateError (ValueError)                a loader state is not valid, or belongs to another loader
 ├── ExportError (ValueError)               an exported model is damaged, or does not agree with its run
@@ -211,6 +212,10 @@ class BusyError(PenstockError, OSError):
 
 class ChangedFileError(PenstockError, OSError):
     """A file has changed since it was opened."""
+
+
+class StoreError(PenstockError, OSError):
+    """A request to an object store failed after several attempts, or was refused."""
 
 
 class OutOfMemoryError(PenstockError, MemoryError):

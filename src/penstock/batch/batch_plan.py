@@ -63,8 +63,13 @@ class BatchPlan(Protocol):
     def reads_stretches(self) -> bool:
         """Whether what is read ahead lies together, so that announcing it is never in vain."""
 
-    def ahead(self, ticket: Ticket) -> Picks | None:
-        """Return what is worth announcing while a batch is made; None if nothing."""
+    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> Picks | None:
+        """Return what is worth announcing while a batch is made; None if nothing.
+
+        Args:
+            ticket: The batch.
+            is_first: Whether it is the first batch of an iteration, so that nothing was announced before.
+        """
 
 
 class FixedPlan:
@@ -74,8 +79,26 @@ class FixedPlan:
     taken twice or left out, and no rank has more than one record more than another.
     """
 
-    def __init__(self, order: Order, batch_size: int, last: str, shard: tuple[int, int] = (0, 1)) -> None:
+    def __init__(
+        self,
+        order: Order,
+        batch_size: int,
+        last: str,
+        shard: tuple[int, int] = (0, 1),
+        stretch_records: int | None = None,
+    ) -> None:
+        """Cut an order into batches.
+
+        Args:
+            order: Order of the records.
+            batch_size: Number of records per global batch.
+            last: What to do with a last batch that is not full.
+            shard: (rank, world).
+            stretch_records: Number of consecutive records to announce at a time where the order has no
+                windows; None announces single batches.
+        """
         self._order = order
+        self._stretch = stretch_records
         self._batch_size = batch_size
         self._last = last
         self._shard = shard
@@ -125,11 +148,16 @@ class FixedPlan:
     @property
     def reads_stretches(self) -> bool:
         """Whether what is read ahead lies together, so that announcing it is never in vain."""
-        return self._order.window_records is not None
+        return self._window is not None
 
-    def ahead(self, ticket: Ticket) -> Picks | None:
+    @property
+    def _window(self) -> int | None:
+        """Number of positions that are announced together; None if each batch is announced alone."""
+        return self._order.window_records or self._stretch
+
+    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> Picks | None:
         """Return a batch some steps on; of blocks, the next window with the first batch of each."""
-        window, start = self._order.window_records, ticket.step * self._batch_size
+        window, start = self._window, ticket.step * self._batch_size
         if window is None:
             later = Ticket(ticket.epoch, ticket.step + _AHEAD)
             if later.step >= self.num_steps(later.epoch):
@@ -137,11 +165,22 @@ class FixedPlan:
             first, stop = self._positions(later)
             return self._order.pick(later.epoch, first, stop)
         number = start // window
-        if start and number == (start - self._batch_size) // window:
+        is_first = is_first or start == 0
+        if not is_first and number == (start - self._batch_size) // window:
             return None
-        begin = min((number + (start > 0)) * window, len(self._order))
-        picks = self._order.pick(ticket.epoch, begin, min((number + 2) * window, len(self._order)))
-        return Picks(np.sort(picks.rows))
+        begin = start if is_first else min((number + 1) * window, len(self._order))
+        stop = min((number + 2) * window, len(self._order))
+        picks = self._order.pick(ticket.epoch, begin, stop)
+        return Picks(np.sort(picks.rows[self._find_mine(begin, stop)]))
+
+    def _find_mine(self, start: int, stop: int) -> NDArray[np.bool_] | slice:
+        """Return which of the records at some positions are this rank's."""
+        rank, world = self._shard
+        if world == 1:
+            return slice(None)
+        mine = shard_slice(range(self._batch_size), rank, world)
+        within = np.arange(start, stop) % self._batch_size
+        return (within >= mine.start) & (within < mine.stop)
 
 
 def cut_picks(picks: Picks, chosen: NDArray[np.int64] | NDArray[np.bool_] | slice) -> Picks:
@@ -237,7 +276,7 @@ class BucketPlan:
             raise IndexError(f"epoch {ticket.epoch} has no batch {ticket.step}")
         return found.picks
 
-    def ahead(self, ticket: Ticket) -> Picks | None:
+    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> Picks | None:  # noqa: ARG002
         """Return the records of its window with the first batch of each."""
         return ticket.ahead
 

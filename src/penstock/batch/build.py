@@ -47,6 +47,7 @@ from penstock.transform.pipeline import Pipeline
 _log = logging.getLogger("penstock")
 
 _BLOCK_BYTES = 1 << 20
+_STRETCH_BYTES = 32 << 20  # read ahead of an object store in stored order
 _MUCH_LARGER = 8  # times the memory: then a random read rarely finds its page in memory
 _MOST_SPLITS = 256  # the number of a split takes eight bits in the key of a record for random draws
 _TRAINING, _WHOLE = "train", "all"  # the split to train on, and the split of files without one
@@ -190,6 +191,8 @@ def _choose_shuffle(split: LoadedSplit, options: LoadOptions) -> Shuffle:
         return "none"
     if options.shuffle is not True:
         return options.shuffle
+    if split.rows.is_remote:
+        return "block"  # a global shuffle would send a request per record
     if options.world == 1 and _num_bytes(split.rows) > _MUCH_LARGER * usable_memory():
         _log.warning(
             "split %r is more than %d times as large as the memory, so it is shuffled in blocks; pass "
@@ -224,7 +227,11 @@ def _make_plan(
     order: Order, splits: Sequence[LoadedSplit], pipeline: Transforming, options: LoadOptions
 ) -> BatchPlan:
     if options.bucket_by is None:
-        return FixedPlan(order, options.batch_size, options.last, options.shard)
+        rows = [split.rows for split in splits]
+        stretch = None
+        if len(rows) == 1 and rows[0].is_remote and options.shuffle is False and options.weights is None:
+            stretch = max(options.batch_size, _STRETCH_BYTES * len(rows[0]) // max(1, _num_bytes(rows[0])))
+        return FixedPlan(order, options.batch_size, options.last, options.shard, stretch)
     measure = pipeline.measure(options.bucket_by) if isinstance(pipeline, Pipeline) else None
     lengths = [
         row_lengths(

@@ -87,8 +87,9 @@ class Loader:
     def __init__(self, parts: LoaderParts) -> None:
         self._parts = parts
         self._meter = LoaderMeter()
+        self._rows = PlannedRows(parts.plan, parts.supply)
         self._maker = Maker(
-            PlannedRows(parts.plan, parts.supply),
+            self._rows,
             parts.pipeline,
             parts.options.seed,
             self._meter,
@@ -420,7 +421,7 @@ class Loader:
         )
         if is_consumer:
             self._feed = weakref.ref(feed)
-        return Iteration(self, feed)
+        return Iteration(self, feed, self._rows)
 
     def _took(self, feed: Feed[Ticket, MadeBatch], made: MadeBatch) -> None:
         if self._feed is not None and self._feed() is feed:  # neither one for a bridge, nor an older one
@@ -439,9 +440,11 @@ class Loader:
 class Iteration:
     """One pass over batches; its threads stop when it ends, is closed or is deleted."""
 
-    def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch]) -> None:
+    def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch], rows: PlannedRows) -> None:
         self._loader = loader
         self._feed = feed
+        self._release = weakref.finalize(self, rows.release)
+        self._release.atexit = False
 
     def __iter__(self) -> Self:
         return self
@@ -455,7 +458,10 @@ class Iteration:
 
     def fetch(self) -> MadeBatch | None:
         """Return the next batch, None at the end; call `count` when the consumer takes it."""
-        return self._feed.take()
+        made = self._feed.take()
+        if made is None:
+            self._release()
+        return made
 
     def count(self, made: MadeBatch) -> None:
         """Advance the state of the loader past a fetched batch, because the consumer took it."""
@@ -464,6 +470,7 @@ class Iteration:
     def close(self) -> None:
         """Stop the threads; further calls do nothing."""
         self._feed.close()
+        self._release()
 
     def __enter__(self) -> Self:
         return self

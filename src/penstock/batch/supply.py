@@ -171,7 +171,7 @@ class DiskStore:
 
     def __init__(self, source: SplitSource) -> None:
         self._source = source
-        self.is_slow = False
+        self.is_slow = self._is_remote = source.scatter.rows.is_remote
         self._seen = (0.0, 0)
 
     def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
@@ -200,7 +200,8 @@ class DiskStore:
         count += num_rows
         if count >= 256:
             per_row = (now - seconds) / count
-            self.is_slow = per_row > (_FAST_SECONDS if self.is_slow else _SLOW_SECONDS)
+            is_slow = per_row > (_FAST_SECONDS if self.is_slow else _SLOW_SECONDS)
+            self.is_slow = is_slow or self._is_remote
             seconds, count = now, 0
         self._seen = (seconds, count)
 
@@ -274,6 +275,13 @@ class Supply:
             if picks.sources is None:
                 return
 
+    def release(self) -> bool:
+        """Release what was read ahead; return whether there can be anything."""
+        remote = [source.scatter for source in self.sources if source.scatter.rows.is_remote]
+        for scatter in remote:
+            scatter.release()
+        return bool(remote)
+
     def check(self) -> None:
         """Check that the files have not changed since they were opened.
 
@@ -291,6 +299,12 @@ class PlannedRows:
     def __init__(self, plan: BatchPlan, supply: Supply) -> None:
         self._plan = plan
         self._supply = supply
+        self._has_announced = False
+
+    def release(self) -> None:
+        """Release what was read ahead; an iteration has ended."""
+        if self._supply.release():
+            self._has_announced = False
 
     def pick(self, ticket: Ticket) -> Picks:
         """Return the rows of a batch."""
@@ -348,7 +362,9 @@ class PlannedRows:
     def _announce(self, ticket: Ticket) -> None:
         """Ask the kernel to prefetch the next records, unless they are in memory anyway."""
         if self._plan.reads_stretches or self._supply.is_slow:
-            ahead = self._plan.ahead(ticket)
+            # Two threads may both take theirs for the first: then rows are announced twice.
+            is_first, self._has_announced = not self._has_announced, True
+            ahead = self._plan.ahead(ticket, is_first=is_first)
             if ahead is not None:
                 # An error there is raised with its own batch.
                 with suppress(PenstockError):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
 from penstock.columns import Columns, Payload
@@ -23,6 +22,7 @@ from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import count, show
 from penstock.read.rows import Rows
 from penstock.schema.schema import Schema
+from penstock.storage.store_path import AnyPath
 
 if TYPE_CHECKING:
     from penstock.decode.arrow import RecordBatch, Table  # pyarrow, which only the Arrow methods need
@@ -96,7 +96,7 @@ class SplitReader:
         return each_block(rows, self._losses, lambda a, b, losses: self._samples(a, b, losses, rows))
 
     @property
-    def paths(self) -> tuple[Path, ...]:
+    def paths(self) -> tuple[AnyPath, ...]:
         """Paths of the files, in the order of their records."""
         return tuple(self._rows.shards.paths)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from penstock import _native
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, PenstockError
+from penstock.storage.store_path import AnyPath
 
 _PAYLOAD_CRC, _FRAME_CHANGED, _FILE_ENDS = 1, 2, 3  # and 4: reading failed
 # The statuses of a record whose index entry is wrong: the index must then be rebuilt.
@@ -60,7 +60,7 @@ class _Wording(NamedTuple):
 
 
 def make_error(
-    path: Path, record: int, offset: int, fault: _native.Fault, names: Sequence[str]
+    path: AnyPath, record: int, offset: int, fault: _native.Fault, names: Sequence[str]
 ) -> PenstockError:
     """Return the error for a fault that the core found in a record."""
     _, status, number, expected, got, detail = fault

@@ -29,9 +29,17 @@ from penstock.schema.inference import infer_fields, name_entries
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
-from penstock.shards.manifest import MANIFEST_NAME
+from penstock.shards.manifest import MANIFEST_NAME, load_manifest
 from penstock.source.listing import list_files, named_kind
-from penstock.storage.paths import PathLike, find_files, is_tfrecord, refuse_missing
+from penstock.storage.paths import (
+    PathLike,
+    find_local_files,
+    find_objects,
+    is_named_like_tfrecord,
+    is_tfrecord,
+    refuse_missing,
+)
+from penstock.storage.store_path import StorePath, is_store_path, parse_store_path
 
 
 def is_stored(given: object) -> bool:
@@ -50,7 +58,7 @@ def is_stored(given: object) -> bool:
         return False
     if len(paths) > 1:
         for path in paths:
-            if not glob.has_magic(path):
+            if not glob.has_magic(path) and not is_store_path(path):
                 refuse_missing(Path(path))
     found = {entry: is_record for path in paths for entry, is_record in _classify(path).items()}
     if len(set(found.values())) > 1:
@@ -60,13 +68,22 @@ def is_stored(given: object) -> bool:
 
 def _classify(path: str) -> dict[str, bool]:
     """Return whether each file or folder that a path matches holds TFRecords."""
+    if is_store_path(path):
+        return _classify_objects(parse_store_path(path))
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
         return {path: (Path(path) / MANIFEST_NAME).is_file() or _holds_records(path)}
     try:
-        files = find_files(path)[0]
+        files = find_local_files(path)[0]
     except PathError:
         files = [Path(path)]
     return {str(file): is_tfrecord(file) for file in files}
+
+
+def _classify_objects(path: StorePath) -> dict[str, bool]:
+    """Return whether a path in an object store names TFRecords; only names are examined."""
+    if named_kind(Path(path.name)) is None and load_manifest(path) is not None:
+        return {str(path): True}
+    return {str(path): all(is_named_like_tfrecord(each.name) for each in find_objects(path))}
 
 
 def _holds_records(folder: str) -> bool:

@@ -7,10 +7,10 @@ and the error to raise for it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from penstock import _native
 from penstock.errors import CorruptRecordError
+from penstock.storage.store_path import AnyPath
 
 _LENGTH_CRC, _PAST_END, _TOO_LARGE, _CUT_HEADER, _CUT_PAYLOAD, _PAYLOAD_CRC = range(1, 7)
 
@@ -70,7 +70,7 @@ class Damage:
         expected, got = str(failure.expected), str(failure.got)
         return cls(record, offset, end - offset, "compression", failure.what, expected, got, has_header)
 
-    def error(self, path: Path) -> CorruptRecordError:
+    def error(self, path: AnyPath) -> CorruptRecordError:
         """Return the error to raise for this damage."""
         return CorruptRecordError(
             self.what,

@@ -24,6 +24,7 @@ from penstock.read.options import ReadOptions
 from penstock.shards.index import FRAME_BYTES, decode_tfindex, list_tfindex_names, max_tfindex_bytes
 from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
+from penstock.storage.store_path import AnyPath
 
 # A file that was rewritten with its records in another order may keep its size, so that its old index still
 # covers it. Checking some of the headers detects that.
@@ -135,7 +136,7 @@ class FileIndex:
         return sorted(self.damages)
 
 
-def check_compression(path: Path, first: bytes, declared: Literal["auto"] | Compression) -> Compression:
+def check_compression(path: AnyPath, first: bytes, declared: Literal["auto"] | Compression) -> Compression:
     """Return the compression of a file that begins with the bytes `first`.
 
     Raises:
@@ -205,7 +206,7 @@ def _add_failure(
     return offsets, {**damages, damage.record: damage}
 
 
-def refuse_foreign(path: Path, first: bytes) -> None:
+def refuse_foreign(path: AnyPath, first: bytes) -> None:
     """Reject an uncompressed file whose first bytes are those of another file format.
 
     Raises:
@@ -220,7 +221,7 @@ def holds_no_record(num_sound: int, damages: Mapping[int, Damage]) -> bool:
     return num_sound == 0 and bool(damages) and not any(each.has_header for each in damages.values())
 
 
-def _too_many(path: Path) -> CorruptRecordError:
+def _too_many(path: AnyPath) -> CorruptRecordError:
     return CorruptRecordError(
         "number of damaged ranges",
         path=path,
@@ -231,7 +232,9 @@ def _too_many(path: Path) -> CorruptRecordError:
     )
 
 
-def not_tfrecord(path: Path, first: bytes, damages: Mapping[int, Damage] | None = None) -> NotTFRecordError:
+def not_tfrecord(
+    path: AnyPath, first: bytes, damages: Mapping[int, Damage] | None = None
+) -> NotTFRecordError:
     """Return the error for a file in which no record was found."""
     known = name_content(first)
     damage = damages[0] if damages else None

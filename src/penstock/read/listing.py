@@ -22,7 +22,15 @@ from penstock.schema.schema import Schema
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, load_manifest
-from penstock.storage.paths import PathLike, find_files, find_matches
+from penstock.storage.paths import PathLike, find_files, find_matches, find_real_path, is_named_like_tfrecord
+from penstock.storage.store_path import (
+    AnyPath,
+    StorePath,
+    as_path,
+    is_store_path,
+    parse_store_path,
+    split_pattern,
+)
 
 _COMPANION_SUFFIXES = (".tfindex", ".json", ".jsonl")
 
@@ -37,13 +45,13 @@ class File(NamedTuple):
         compression: Compression that the manifest declares, if any.
     """
 
-    folder: Path
+    folder: AnyPath
     name: str
     entry: ShardEntry | None = None
     compression: Compression | None = None
 
     @property
-    def path(self) -> Path:
+    def path(self) -> AnyPath:
         """Path of the file; it is made only when it is needed, as there may be many files."""
         return self.folder / self.name
 
@@ -58,13 +66,18 @@ class DatasetFolder:
         is_whole: Whether the caller named the folder, rather than some of its shards.
     """
 
-    path: Path
+    path: AnyPath
     manifest: Manifest
     is_whole: bool = True
 
+    @property
+    def shards_path(self) -> AnyPath:
+        """Path of the folder with the shards: this folder, or the one that the manifest names."""
+        return self.path / self.manifest.folder if self.manifest.folder else self.path
+
     def splits(self) -> dict[str, list[File]]:
         """Return the shards of each split."""
-        folder, compression = self.path, self.manifest.compression
+        folder, compression = self.shards_path, self.manifest.compression
         make = partial(tuple.__new__, File)  # in one call, without a Python function per file
         return {
             name: [make((folder, shard.name, shard, compression)) for shard in split.shards]
@@ -73,7 +86,10 @@ class DatasetFolder:
 
     def find_unlisted(self) -> list[Path]:
         """Return the files of the folder that have a TFRecord name and are not in the manifest."""
+        if isinstance(self.path, StorePath):
+            return []  # listing takes a request per thousand objects
         known = {shard.name for shard in self.manifest.shards()}
+        known.add(self.manifest.folder)
         others = set(os.listdir(self.path)) - known  # noqa: PTH208 - many names, and no paths are needed
         # Usually there are only the files of the data set, and no closer check is needed.
         if all(name == INDEX_FOLDER or name.endswith(_COMPANION_SUFFIXES) for name in others):
@@ -82,7 +98,8 @@ class DatasetFolder:
             files, _ = find_files(self.path)
         except NoSuchPathError:
             return []
-        return [file for file in files if file.parent == self.path and file.name not in known]
+        mine = [file for file in files if isinstance(file, Path) and file.parent == self.path]
+        return [file for file in mine if file.name not in known]
 
 
 def find_folders(
@@ -107,7 +124,8 @@ def find_folders(
         manifests = [(each, _manifest_of(each)) for each in candidates]
         found = [(each, manifest) for each, manifest in manifests if manifest is not None]
         for each, manifest in found:
-            folders.setdefault(os.path.realpath(each), DatasetFolder(Path(each), manifest))
+            folder = as_path(each)
+            folders.setdefault(find_real_path(folder), DatasetFolder(folder, manifest))
         named = {each for each, _ in found}
         if not found or any(not each.is_dir() for each in matches):
             rest.append(path)  # of a pattern, `find_files` takes only the files
@@ -130,6 +148,11 @@ def declared_schema(folders: Sequence[DatasetFolder]) -> Schema | None:
 
 
 def _manifest_of(path: PathLike) -> Manifest | None:
+    if is_store_path(path):
+        folder = parse_store_path(path)
+        # A pattern is not a folder, and a name of a shard is hardly one: both would be a request in vain.
+        is_folder = split_pattern(folder) is None and not is_named_like_tfrecord(folder.name)
+        return load_manifest(folder) if is_folder else None
     # `find_files` rejects what is not a path; a PathLike may hold bytes.
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str) or not os.path.isdir(name):  # noqa: PTH112 - Path.is_dir raises for a long name
@@ -159,7 +182,7 @@ class Listing:
     is_described: bool = False
     notes: dict[str, str] = field(default_factory=dict)
 
-    def paths(self) -> dict[str, list[Path]]:
+    def paths(self) -> dict[str, list[AnyPath]]:
         """Return the paths of the files of each split."""
         return {name: [file.path for file in files] for name, files in self.groups.items()}
 
@@ -182,13 +205,13 @@ def list_files(paths: PathLike | Iterable[PathLike]) -> Listing:
         return Listing(listed, folders, True, notes)
     groups: _Groups = {}
     for folder in folders:
-        real = os.path.realpath(folder.path)
+        real = find_real_path(folder.shards_path)
         for name, files in folder.splits().items():
             group = groups.setdefault(name, {})
-            group.update({f"{real}{os.sep}{file.name}": file for file in files})
+            group.update({f"{real}/{file.name}": file for file in files})
     known = {path for group in groups.values() for path in group}
     bare = {
-        name: {real: path for path in paths if (real := os.path.realpath(path)) not in known}
+        name: {real: path for path in paths if (real := find_real_path(path)) not in known}
         for name, paths in _group_bare(rest).items()
     }
     neighbours = _NeighbourManifests()
@@ -221,9 +244,9 @@ class _NeighbourManifests:
         self._used: dict[str, DatasetFolder] = {}
         self._misfits: dict[str, str] = {}
 
-    def look_up(self, path: Path, real: str) -> None:
+    def look_up(self, path: AnyPath, real: str) -> None:
         """Look up a file in the manifest of its folder; a file of another size counts as not listed."""
-        at = os.path.realpath(path.parent)
+        at = find_real_path(path.parent)
         if at not in self._folders:
             manifest = load_manifest(path.parent)
             self._folders[at] = None
@@ -236,11 +259,12 @@ class _NeighbourManifests:
                     for each in split.shards
                 }
         folder, listed = self._folders[at], self._entries[at].get(path.name)
-        if folder is None or listed is None or not path.is_file():
+        if folder is None or listed is None or (isinstance(path, Path) and not path.is_file()):
             self.num_unlisted += 1
             return
         split, entry = listed
-        size = path.stat().st_size
+        # The size of an object is checked when it is first read.
+        size = path.stat().st_size if isinstance(path, Path) else entry.num_bytes
         if size != entry.num_bytes:
             self.num_unlisted += 1
             sizes = f"which lists {count(entry.num_bytes, 'byte')}, but the file has {size}"
@@ -265,7 +289,7 @@ class _NeighbourManifests:
         return {**dict.fromkeys(unused, _UNUSED), **self._misfits}
 
 
-def _group_bare(rest: PathLike | Iterable[PathLike]) -> dict[str, list[Path]]:
+def _group_bare(rest: PathLike | Iterable[PathLike]) -> dict[str, list[AnyPath]]:
     try:
         files, named_singly = find_files(rest)
     except NoSuchPathError as error:
@@ -276,7 +300,11 @@ def _group_bare(rest: PathLike | Iterable[PathLike]) -> dict[str, list[Path]]:
 def _explain_missing(error: NoSuchPathError) -> NoSuchPathError:
     """Add advice to the error for a missing path if a conversion to it is unfinished."""
     path = Path(error.path or "")
-    if error.path is None or not (path.parent / f".{path.name}.partial").is_dir():
+    if (
+        error.path is None
+        or is_store_path(error.path)
+        or not (path.parent / f".{path.name}.partial").is_dir()
+    ):
         return error
     advice = "A conversion to this path is unfinished: wait for it, or run it again with --resume."
     return NoSuchPathError(error.what, path=error.path, advice=advice)

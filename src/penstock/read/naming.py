@@ -9,10 +9,10 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from penstock.errors import MissingShardError, PathError
 from penstock.shards.entry import SPLIT_OF_WORD, SPLIT_WORDS
+from penstock.storage.store_path import AnyPath
 
 _WORD = re.compile(r"[A-Za-z]+")
 _SHARD = re.compile(r"^(?P<stem>.*?)(?P<number>\d+)-of-(?P<count>\d+)(?P<rest>.*)$")
@@ -43,7 +43,7 @@ class ShardName:
         return f"{self.stem}{number:0{self.width}}-of-{self.count:0{self.count_width}}{self.rest}"
 
 
-def split_of(path: Path) -> str:
+def split_of(path: AnyPath) -> str:
     """Return the split named by a whole word of the file name, else by the folder (`train`), else "all".
 
     Example:
@@ -58,11 +58,11 @@ def split_of(path: Path) -> str:
     return SPLIT_OF_WORD.get(folder, "all")
 
 
-def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, list[Path]]:
+def group_files(paths: Sequence[AnyPath], *, named_singly: bool) -> Mapping[str, list[AnyPath]]:
     """Group files into splits.
 
     Args:
-        paths: Paths of the files.
+        paths: AnyPaths of the files.
         named_singly: Whether the caller named each file; if so, a set may be incomplete on purpose.
 
     Raises:
@@ -70,21 +70,21 @@ def group_files(paths: Sequence[Path], *, named_singly: bool) -> Mapping[str, li
     """
     if not named_singly:
         check_complete(paths)
-    groups: dict[str, list[Path]] = defaultdict(list)
+    groups: dict[str, list[AnyPath]] = defaultdict(list)
     for path in paths:
         groups[split_of(path)].append(path)
     order = [*SPLIT_WORDS, "all"]
     return {name: groups[name] for name in order if name in groups}
 
 
-def check_complete(paths: Iterable[Path]) -> None:
+def check_complete(paths: Iterable[AnyPath]) -> None:
     """Check numbered sets for gaps; numbers count from 0, or from 1 if the last number equals the count.
 
     Raises:
         MissingShardError: A file is missing; the message has its name.
         PathError: A shard number is larger than its set allows.
     """
-    sets: dict[tuple[Path, ShardName], dict[int, ShardName]] = defaultdict(dict)
+    sets: dict[tuple[AnyPath, ShardName], dict[int, ShardName]] = defaultdict(dict)
     for path in paths:
         name = ShardName.parse(path.name)
         if name is not None:
@@ -94,7 +94,7 @@ def check_complete(paths: Iterable[Path]) -> None:
         _check_set(folder, found)
 
 
-def _check_set(folder: Path, found: Mapping[int, ShardName]) -> None:
+def _check_set(folder: AnyPath, found: Mapping[int, ShardName]) -> None:
     some = min(found.values(), key=lambda name: name.width)
     first = 1 if some.count in found and 0 not in found else 0
     last = first + some.count - 1

@@ -9,11 +9,13 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from penstock import _native
 from penstock.columns import Payload
+from penstock.errors import importing
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.process import paused_collection
 from penstock.read.declared_shard import open_declared
@@ -31,6 +33,7 @@ from penstock.storage.cache_folder import cache_path, write_cached
 from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, KeptFiles, OpenFile
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import StorePath
 
 # Below these sizes a scan is faster than the cache. Scanning a compressed file decompresses it, so the cache
 # pays off sooner there.
@@ -163,20 +166,33 @@ def open_files(
     num_files = sum(map(len, listing.groups.values()))
     is_strict = on_error == "raise"
 
+    remote = None
+    if any(isinstance(file.folder, StorePath) for group in listing.groups.values() for file in group):
+        with importing("object stores", "cloud"):
+            from penstock.read.remote_opening import RemoteShards  # noqa: PLC0415 - with obstore
+
+        remote = RemoteShards(listing.folders, options, kept)
+
     def open_one(file: File) -> Shard:
+        path = file.path
+        if isinstance(path, StorePath) and remote is not None:
+            return remote.open(path, file.entry)
         if file.entry is None:
-            index: Index = load_index(OpenFile(file.path), options)
+            index: Index = load_index(OpenFile(Path(path)), options)
         else:
-            index = open_declared(file.path, file.entry, options, is_strict=is_strict)
-        return make_shard(file.path, index, kept)
+            index = open_declared(Path(path), file.entry, options, is_strict=is_strict)
+        return make_shard(Path(path), index, kept)
 
     def open_group(files: Sequence[File], pool: ThreadPoolExecutor) -> ShardList:
-        if is_strict and num_files > _MOST_CHECKED and _is_declared(files, options):
+        if is_strict and remote is None and num_files > _MOST_CHECKED and _is_declared(files, options):
             return open_many(files, options, kept)
         return ShardList(list(pool.map(open_one, files)))
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        splits = {name: Rows(open_group(files, pool)) for name, files in listing.groups.items()}
+        splits = {
+            name: Rows(open_group(files, pool), can_map=remote is None)
+            for name, files in listing.groups.items()
+        }
     notes = dict(listing.notes)
     for rows in splits.values():
         notes |= rows.shards.notes

@@ -22,6 +22,7 @@ from penstock.schema.json_form import dump_fields, load_fields
 from penstock.schema.resolution import Resolution, resolve_schema
 from penstock.schema.schema import Schema
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import is_store_path
 
 
 def _find_current_folder() -> str:
@@ -104,7 +105,7 @@ class Origin:
         }
 
     def _make_absolute(self, path: PathLike) -> str:
-        return os.fspath(Path(self.folder, path))
+        return os.fspath(path) if is_store_path(path) else os.fspath(Path(self.folder, path))
 
     @classmethod
     def from_json(cls, json_form: Mapping[str, Any]) -> Origin:

@@ -77,6 +77,11 @@ class Rows:
         return is_small and num_bytes <= usable_memory() * _MOST_MAPPED
 
     @property
+    def is_remote(self) -> bool:
+        """Whether the files are in an object store, where each random read is a request."""
+        return self.shards.is_remote
+
+    @property
     def starts(self) -> list[int]:
         """The first row of each shard, and one more for the end."""
         return self._starts

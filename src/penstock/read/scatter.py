@@ -6,7 +6,8 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 from __future__ import annotations
 
 import resource
-from functools import cached_property
+from collections.abc import Iterator
+from functools import cached_property, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -15,9 +16,11 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.foundation.process import ProcessLock
+from penstock.read.range_buffers import Frames, Piece, RangeBuffers
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.storage.open_file import OpenFile
+from penstock.storage.request_threads import call_all
 
 _Source: TypeAlias = "tuple[int, _native.Buffer | _native.Mapping | None, int]"
 
@@ -44,6 +47,7 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
+        self._ranges = RangeBuffers(rows.shards.list_ranges()) if rows.is_remote else None
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         # Files that stay open are shared by all threads; half of the descriptors are left to the rest of the
         # process.
@@ -52,8 +56,8 @@ class Scatter:
 
     @property
     def files(self) -> _native.RowFiles | None:
-        """The files as the core reads them; None if one is known to be unreadable."""
-        return None if self._lost else self._files
+        """The files as the core reads them; None in an object store, or if one is known to be unreadable."""
+        return None if self._lost or self._ranges is not None else self._files
 
     @cached_property
     def _files(self) -> _native.RowFiles:
@@ -80,6 +84,8 @@ class Scatter:
         """
         if len(wanted) == 0:
             return []
+        if self._ranges is not None:
+            return self._find_ranges(wanted, self._ranges)
         return self._find_segments(wanted)
 
     def _find_segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
@@ -103,6 +109,38 @@ class Scatter:
             sources.append((-1, frames, 0))
             begins[mine] = np.cumsum(sizes[mine]) - sizes[mine]
         return [(sources, which, begins, sizes, files)]
+
+    def _find_ranges(self, wanted: NDArray[np.int64], ranges: RangeBuffers) -> list[_native.MixedSegment]:
+        """Return the frames of rows in an object store, in buffers."""
+        which = np.empty(len(wanted), np.uint32)
+        begins, sizes = np.empty(len(wanted), np.uint64), np.empty(len(wanted), np.uint64)
+        pieces: list[Piece] = []
+        for mine, frames in self._list_frames(wanted):
+            found, at = ranges.take(frames)
+            which[mine] = at + len(pieces)
+            begins[mine], sizes[mine] = frames.begins, frames.ends - frames.begins
+            pieces += found
+        sources: list[_Source] = [(-1, ranges.wait_for(piece), piece.start) for piece in pieces]
+        return [(sources, which, begins, sizes, [])]
+
+    def _list_frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Frames]]:
+        """Yield the frames of rows by file, in ascending order, and the indexes of their rows in `wanted`."""
+        which, numbers = self._places.find_files(wanted)
+        if not self._known.issuperset(numbers):
+            self._learn(numbers)
+        begins, sizes = self._places.find_frames(wanted, which, numbers)
+        # By file, and then by offset: one sort for all of them.
+        order = np.lexsort((begins, which))
+        bounds = np.searchsorted(which[order], np.arange(len(numbers) + 1))
+        for i, number in enumerate(numbers):
+            mine = order[bounds[i] : bounds[i + 1]]
+            first = begins[mine].astype(np.int64)
+            yield mine, Frames(number, first, first + sizes[mine].astype(np.int64))
+
+    def release(self) -> None:
+        """Release what was read ahead and is not needed any more."""
+        if self._ranges is not None:
+            self._ranges.clear()
 
     def check(self, *, is_strict: bool) -> None:
         """Check that every file still exists and has not changed since it was opened.
@@ -157,6 +195,9 @@ class Scatter:
 
     def announce(self, wanted: NDArray[np.int64]) -> None:
         """Ask the kernel to read these rows into memory in the background."""
+        if self._ranges is not None:
+            self._ranges.announce([frames for _, frames in self._list_frames(wanted)])
+            return
         if self.rows.is_mapped:  # then all of every file was announced when it was mapped
             return
         files = self.files
@@ -174,12 +215,22 @@ class Scatter:
         return mapping
 
     def _learn(self, numbers: list[int]) -> None:
+        if self._ranges is not None:
+            self._read_indexes([number for number in numbers if number not in self._known])
         with self._lock:
             for number in numbers:
                 if number not in self._known:
                     offsets = np.ascontiguousarray(self.rows.shards[number].index.offsets)
                     self._places.set(number, offsets)
                     self._known.add(number)
+
+    def _read_indexes(self, numbers: list[int]) -> None:
+        """Read the indexes of files in an object store, several at a time."""
+        indexes = [self.rows.shards[number].index for number in numbers]
+        if indexes:
+            indexes[0].offsets  # noqa: B018 - reads the index of all shards, if there is one
+        for _ in call_all([partial(getattr, index, "offsets") for index in indexes[1:]]):
+            pass
 
 
 def _load(shard: Shard, records: NDArray[np.int64]) -> bytes:

@@ -18,9 +18,11 @@ from penstock.columns import Compression
 from penstock.errors import ChangedFileError, CorruptRecordError, PathError
 from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
+from penstock.read.range_buffers import RangeFile
 from penstock.storage.cache_folder import cache_path, make_room, write_cached
 from penstock.storage.compression import inflate
 from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile, Readable
+from penstock.storage.store_path import AnyPath
 
 
 def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
@@ -75,13 +77,21 @@ class Shard:
     """A plain file; safe to use from several threads.
 
     The shards of a data set share `files`, as they may be more than a process can have open.
+
+    Attributes:
+        path: Path of the file.
+        index: Index of the file.
+        ranges: The file in an object store, which is read by ranges; None if it has a descriptor.
     """
 
-    def __init__(self, path: Path, index: Index, files: KeptFiles | None = None) -> None:
+    ranges: RangeFile | None = None
+
+    def __init__(self, path: AnyPath, index: Index, files: KeptFiles | None = None) -> None:
         self.path = path
         self.index = index
         self._files = files or KeptFiles()
-        self._file = KeptFile(path, index.identity, self._files)
+        # An object of a store has other ways to be read.
+        self._file = KeptFile(Path(path), index.identity, self._files)
 
     def __len__(self) -> int:
         return len(self.index)
@@ -138,7 +148,7 @@ class CompressedShard(Shard):
     """A gzip or zlib file: decompressed on the fly when read in order, into the cache for other orders."""
 
     def __init__(
-        self, path: Path, index: Index, files: KeptFiles | None = None, *, goes_forward: bool = False
+        self, path: AnyPath, index: Index, files: KeptFiles | None = None, *, goes_forward: bool = False
     ) -> None:
         super().__init__(path, index, files)
         self._goes_forward = goes_forward  # what is left out on the way is inflated and thrown away
@@ -199,14 +209,18 @@ class CompressedShard(Shard):
         return CompressedShard(self.path, self.index, self._files, goes_forward=True)
 
     def _new_window(self) -> InflatedWindow:
-        return InflatedWindow(self._file, self.index.compression)
+        return InflatedWindow(self._source(), self.index.compression)
+
+    def _source(self) -> Readable:
+        """Return the compressed bytes, to be read from their beginning."""
+        return self._file
 
     def _open_copy(self) -> OpenFile | None:
         """Return the decompressed copy in the cache, made now if needed; None if there is no room for it."""
         size = int(self.index.offsets[-1])
         copy = self._find_copy(size)
         if copy is None:
-            chunks = inflate_soundly(self._file, self.index.compression)
+            chunks = inflate_soundly(self._source(), self.index.compression)
             if make_room(self._copy.parent, size) and write_cached(self._copy, chunks):
                 self._files.forget(self._copy)
                 copy = self._find_copy(size)

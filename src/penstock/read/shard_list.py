@@ -22,10 +22,12 @@ from penstock.read.declared_shard import DeclaredIndex, open_declared
 from penstock.read.index import Index
 from penstock.read.listing import File
 from penstock.read.options import ReadOptions
+from penstock.read.range_buffers import RangeFile
 from penstock.read.shard import CompressedShard, Shard
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import INDEX_FOLDER, INDEX_SUFFIX
 from penstock.storage.open_file import FileIdentity, KeptFiles
+from penstock.storage.store_path import AnyPath
 
 _TASK_FILES = 1024  # number of files per task
 _MOST_TASKS = 16  # at the same time: on a network file system most of the time is spent waiting
@@ -65,8 +67,17 @@ class ShardList(Sequence[Shard]):
         """Whether a record is known to be damaged."""
         return any(shard.index.damages for shard in self._shards)
 
+    @cached_property
+    def is_remote(self) -> bool:
+        """Whether all shards are in an object store."""
+        return bool(self._shards) and len(self.list_ranges()) == len(self._shards)
+
+    def list_ranges(self) -> list[RangeFile]:
+        """Return the shards in an object store, as files that are read by ranges."""
+        return [shard.ranges for shard in self._shards if shard.ranges is not None]
+
     @property
-    def paths(self) -> list[Path]:
+    def paths(self) -> list[AnyPath]:
         """Path of each shard."""
         return [shard.path for shard in self._shards]
 
@@ -168,7 +179,16 @@ class DeclaredShards(ShardList):
         return any(shard.index.damages for shard in list(self._opened.values()))
 
     @property
-    def paths(self) -> list[Path]:
+    def is_remote(self) -> bool:
+        """Whether all shards are in an object store."""
+        return False
+
+    def list_ranges(self) -> list[RangeFile]:
+        """Return the shards in an object store, as files that are read by ranges."""
+        return []
+
+    @property
+    def paths(self) -> list[AnyPath]:
         """Path of each shard."""
         return [file.path for file in self._files]
 

@@ -7,12 +7,12 @@ content does not depend on time or machine. Every fault in it is a `ManifestErro
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from penstock.errors import ManifestError, NoSuchPathError, PenstockError, SchemaError
+from penstock.errors import ManifestError, NoSuchPathError, PenstockError, SchemaError, importing
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
 from penstock.foundation.process import paused_collection
@@ -23,6 +23,7 @@ from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import FRAME_BYTES
 from penstock.statistics.summary import load_statistics
 from penstock.storage.open_file import OpenFile
+from penstock.storage.store_path import AnyPath, StorePath
 
 MANIFEST_NAME: Final = "penstock.json"
 FORMAT: Final = 1
@@ -55,6 +56,8 @@ class Manifest:
         version: Version of Penstock that wrote the data set.
         request: Everything that affected the output: `digest`, `rows`, `content`, `options`, as
             `shards/request.py` writes them; None in data sets of earlier versions.
+        folder: Name of the folder with the shards and their indexes, next to the manifest; "" if they are in
+            the folder of the manifest. Data sets that were written to an object store have one.
     """
 
     schema: Schema
@@ -69,6 +72,7 @@ class Manifest:
     statistics: Mapping[str, Any] | None = None
     version: str = ""
     request: Mapping[str, Any] | None = None
+    folder: str = ""
 
     @property
     def num_records(self) -> int:
@@ -91,6 +95,7 @@ def dump(manifest: Manifest) -> bytes:
     form = {
         "penstock": {"version": manifest.version},
         "format": FORMAT,
+        **({"folder": manifest.folder} if manifest.folder else {}),
         "schema": manifest.schema.to_json(),
         "payload": manifest.payload,
         "compression": manifest.compression,
@@ -108,14 +113,17 @@ def dump(manifest: Manifest) -> bytes:
     return f'{text[:-2]},\n "statistics": {statistics}\n}}\n'.encode("ascii")
 
 
-def load_manifest(folder: Path) -> Manifest | None:
+def load_manifest(folder: AnyPath) -> Manifest | None:
     """Return the manifest of a folder, or None if there is no manifest.
 
     Raises:
         ManifestError: The file is not a valid manifest, or has a newer format.
         PathError: The file cannot be read.
+        StoreError: The folder is in an object store, which does not answer, or refuses.
     """
     path = folder / MANIFEST_NAME
+    if isinstance(path, StorePath):
+        return _load_remote(path)
     try:
         file = OpenFile(path)
     except NoSuchPathError:
@@ -132,7 +140,18 @@ def load_manifest(folder: Path) -> Manifest | None:
         return parse_manifest(file.read(0, MAX_MANIFEST_BYTES), path)
 
 
-def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
+def _load_remote(path: StorePath) -> Manifest | None:
+    with importing(f"{path.scheme}://", "cloud"):
+        from penstock.storage.object_store import fetch  # noqa: PLC0415
+
+    try:
+        data = fetch(path).data
+    except NoSuchPathError:
+        return None
+    return parse_manifest(bytes(data), path)
+
+
+def parse_manifest(data: bytes, path: AnyPath | None = None) -> Manifest:
     """Return the manifest that the bytes of a file contain.
 
     Unknown keys at the top level are ignored, so that later versions can add keys. A change in the meaning of
@@ -164,10 +183,22 @@ def parse_manifest(data: bytes, path: Path | None = None) -> Manifest:
         statistics=root.child("statistics").optional_object(),
         version=root.child("penstock").child("version").text(),
         request=_load_request(root.child("request")),
+        folder=_load_folder(root.child("folder")),
     )
 
 
-def _parse(data: bytes, path: Path | None) -> Any:
+_FOLDER = re.compile(r"\.shards-[0-9a-f]{16}")
+
+
+def _load_folder(value: JsonValue) -> str:
+    if value.value is None:
+        return ""
+    if not _FOLDER.fullmatch(value.text()):
+        raise value.refuse("'.shards-' and 16 hexadecimal digits")
+    return value.text()
+
+
+def _parse(data: bytes, path: AnyPath | None) -> Any:
     try:
         return json.loads(data, object_pairs_hook=_make_object, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

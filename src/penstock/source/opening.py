@@ -25,7 +25,7 @@ from penstock.source.folder import ImageFolderSource, find_tables, open_folder
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
-from penstock.storage.paths import find_files
+from penstock.storage.paths import find_local_files
 
 
 class _MissingTextSource:
@@ -133,7 +133,7 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
 
 
 def _find_regular(given: str | os.PathLike[str]) -> list[Path]:
-    paths = find_files(given)[0]
+    paths = find_local_files(given)[0]
     for path in paths:
         if path.exists() and not path.is_file():
             raise PathError("not a regular file", path=path, advice="Pass a file, a glob or a folder.")

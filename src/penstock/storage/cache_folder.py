@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+from penstock.storage.store_path import AnyPath
+
 MAX_INFLATED_BYTES = 16 << 30  # total size of all decompressed copies
 
 
@@ -25,9 +27,10 @@ def cache_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "penstock"
 
 
-def cache_path(kind: str, source: Path, *versions: object) -> Path:
+def cache_path(kind: str, source: AnyPath, *versions: object) -> Path:
     """Return the path of the cache file made from `source`; `versions` distinguish variants of it."""
-    text = "\n".join([os.path.realpath(source), *map(str, versions)])
+    name = os.path.realpath(source) if isinstance(source, Path) else str(source)
+    text = "\n".join([name, *map(str, versions)])
     return cache_folder() / kind / hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:40]
 
 

@@ -10,12 +10,13 @@ import glob
 import os
 import re
 import reprlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TypeAlias
 
-from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.errors import NoSuchPathError, OptionError, PathError, importing
 from penstock.storage.compression import FIRST_BYTES, begins_with_record
+from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path, split_pattern
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -53,7 +54,7 @@ def is_tfrecord(path: Path) -> bool:
         return False
 
 
-def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
+def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[AnyPath], bool]:
     """Return the files for `paths`, and whether each file was named explicitly.
 
     A file counts once, under the first of its names: `a`, `./a` and a link to `a` are the same file.
@@ -66,16 +67,43 @@ def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
         paths = [paths]
     elif isinstance(paths, bytes | bytearray) or not isinstance(paths, Iterable):
         raise _refuse_path("path", paths)
-    by_real_path: dict[str, Path] = {}
+    by_real_path: dict[str, AnyPath] = {}
     by_name = True
     for number, each in enumerate(paths):
         files, named = _find(each, number)
         for file in files:
-            by_real_path.setdefault(os.path.realpath(file), file)
+            by_real_path.setdefault(find_real_path(file), file)
         by_name &= named
     if not by_real_path:
         raise NoSuchPathError("no paths were given", advice=_PATH_ADVICE)
     return list(by_real_path.values()), by_name
+
+
+def find_local_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
+    """Return the files for `paths` as `find_files` does; paths in object stores are refused.
+
+    Raises:
+        PathError: A path is in an object store.
+    """
+    files, by_name = find_files(paths)
+    return [refuse_remote(file) for file in files], by_name
+
+
+def refuse_remote(path: AnyPath) -> Path:
+    """Return a local path.
+
+    Raises:
+        PathError: It is in an object store, where this is not supported.
+    """
+    if isinstance(path, StorePath):
+        advice = "Copy it to a local folder first."
+        raise PathError("is in an object store, where this is not supported", path=path, advice=advice)
+    return path
+
+
+def find_real_path(path: AnyPath) -> str:
+    """Return the one name of a file: links are resolved, and objects of a store have one name anyway."""
+    return os.path.realpath(path) if isinstance(path, Path) else str(path)
 
 
 def _refuse_path(what: str, got: object) -> OptionError:
@@ -87,7 +115,9 @@ def _refuse_path(what: str, got: object) -> OptionError:
     )
 
 
-def _find(given: PathLike, number: int) -> tuple[list[Path], bool]:
+def _find(given: PathLike, number: int) -> tuple[Sequence[AnyPath], bool]:
+    if is_store_path(given):
+        return _find_objects(parse_store_path(given))
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else given
     if not isinstance(path, str):  # a PathLike may hold bytes
         raise _refuse_path(f"path[{number}]", given)
@@ -106,11 +136,64 @@ def _find(given: PathLike, number: int) -> tuple[list[Path], bool]:
 
 def find_matches(given: object) -> list[Path]:
     """Return the sorted matches of a glob pattern; an empty list for an existing path or no pattern."""
+    if is_store_path(given):
+        return []
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or not glob.has_magic(path) or os.path.lexists(path):
         return []
     # pathlib does not support absolute patterns.
     return sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
+
+
+def find_objects(path: StorePath) -> list[StorePath]:
+    """Return the objects that a path in a store names: itself, all below it, or those of a pattern.
+
+    Raises:
+        NoSuchPathError: There is none.
+        StoreError: The store does not answer, or refuses.
+    """
+    with importing(f"{path.scheme}://", "cloud"):
+        from penstock.storage.object_store import list_objects, look_up  # noqa: PLC0415
+
+    pattern = split_pattern(path)
+    if pattern is not None:
+        folder, keys = pattern
+        found = [each.path for each in list_objects(folder) if keys.fullmatch(each.path.key)]
+        if not found:
+            raise NoSuchPathError(f"no object matches {str(path)!r}", path=path, advice="Check the pattern.")
+        return found
+    if path.key and look_up(path) is not None:
+        return [path]
+    found = [each.path for each in list_objects(path)] if path.is_writable else []
+    if not found:
+        raise NoSuchPathError("no such object or folder", path=path, advice="Check the path.")
+    return found
+
+
+def _find_objects(path: StorePath) -> tuple[list[StorePath], bool]:
+    found = find_objects(path)
+    if found == [path]:
+        return found, True
+    folder = path if split_pattern(path) is None else None
+    if folder is not None:  # of a pattern, all matches count
+        found = [each for each in found if _is_visible(each.relative_to(folder))]
+        found = [each for each in found if is_named_like_tfrecord(each.name)]
+    if found:
+        return found, False
+    raise NoSuchPathError(
+        "the folder has no TFRecord files",
+        path=path,
+        expected="objects with a TFRecord name",
+        got="none",
+        advice="Check the path; a conversion to it may be unfinished.",
+    )
+
+
+def _is_visible(relative: str) -> bool:
+    *folders, name = relative.split("/")
+    return not name.startswith(_HIDDEN) and not any(
+        part.startswith(".") or part == "quarantine" for part in folders
+    )
 
 
 def _matched_files(pattern: str, matches: Iterable[Path]) -> list[Path]:

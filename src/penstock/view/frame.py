@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from penstock._native import masked_crc32c
 from penstock.read.damage import Damage
 from penstock.read.shard import Shard
+from penstock.storage.store_path import AnyPath
 
 MAX_CHECKED_BYTES: Final = 64 << 20
 """Payloads up to this size are read as a whole, to compare their CRC."""
@@ -60,7 +60,7 @@ class Frame:
         damage: Damage that is known from the index; None if there is none.
     """
 
-    path: Path
+    path: AnyPath
     record: int
     offset: int
     size: int

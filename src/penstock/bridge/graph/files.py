@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from penstock.batch.build import LoadedSplit
@@ -101,7 +102,7 @@ def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
             )
     num_bytes = sum(shard.index.identity.size for shard in shards)
     return GraphSource(
-        tuple(str(shard.path.absolute()) for shard in shards),
+        tuple(str(shard.path.absolute() if isinstance(shard.path, Path) else shard.path) for shard in shards),
         tuple(shard.index.compression for shard in shards),
         payload,
         split.schema,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from penstock import _native
 from penstock.columns import Compression, Payload
@@ -19,12 +18,24 @@ from penstock.read.index import check_compression, holds_no_record, not_tfrecord
 from penstock.read.options import ReadOptions
 from penstock.schema.survey import Survey
 from penstock.storage.compression import FIRST_BYTES, inflate
-from penstock.storage.open_file import FileIdentity, OpenFile
+from penstock.storage.open_file import FileIdentity, Readable
+from penstock.storage.store_path import AnyPath
 
 CHUNK_BYTES = 1 << 20
 
 
-def compression_of(file: OpenFile, options: ReadOptions) -> Compression:
+class CheckedFile(Readable, Protocol):
+    """A file that can be checked: of a disk, or of an object store."""
+
+    @property
+    def identity(self) -> FileIdentity:
+        """Identity of the file when it was opened."""
+
+    def check_unchanged(self, since: FileIdentity) -> None:
+        """Check that the file has not changed."""
+
+
+def compression_of(file: CheckedFile, options: ReadOptions) -> Compression:
     """Return how a file is compressed.
 
     Raises:
@@ -33,7 +44,7 @@ def compression_of(file: OpenFile, options: ReadOptions) -> Compression:
     return check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
 
 
-def read_chunks(file: OpenFile, compression: Compression) -> Iterator[bytes]:
+def read_chunks(file: CheckedFile, compression: Compression) -> Iterator[bytes]:
     """Yield the inflated bytes of a file.
 
     Raises:
@@ -59,19 +70,19 @@ class Fault:
         what: Description of the fault, with the expected and the actual value.
     """
 
-    path: Path
+    path: AnyPath
     record: int | None
     offset: int | None
     what: str
 
     @classmethod
-    def from_damage(cls, path: Path, damage: Damage) -> Fault:
+    def from_damage(cls, path: AnyPath, damage: Damage) -> Fault:
         """Return the fault for damage to the frames of a file."""
         what = word_contrast(damage.what, damage.expected, damage.got)
         return cls(path, damage.record, damage.offset, what)
 
     @classmethod
-    def from_error(cls, path: Path, error: OSError | PenstockError) -> Fault:
+    def from_error(cls, path: AnyPath, error: OSError | PenstockError) -> Fault:
         """Return the fault for an error that makes a file as a whole unusable."""
         if isinstance(error, PenstockError):
             what = word_contrast(error.what, error.expected, error.got)
@@ -107,7 +118,7 @@ class FileCheck:
         faults: All faults, in the order of the file.
     """
 
-    path: Path
+    path: AnyPath
     identity: FileIdentity
     compression: Compression
     num_records: int
@@ -142,7 +153,7 @@ class ReadableBytes:
         num_bytes: Number of bytes read so far.
     """
 
-    def __init__(self, file: OpenFile, compression: Compression) -> None:
+    def __init__(self, file: CheckedFile, compression: Compression) -> None:
         self.failure: CorruptRecordError | None = None
         self.num_bytes = 0
         self._file = file
@@ -157,7 +168,7 @@ class ReadableBytes:
             self.failure = failure
 
 
-def check_file(file: OpenFile, options: ReadOptions, counter: RecordCounter) -> FileCheck:
+def check_file(file: CheckedFile, options: ReadOptions, counter: RecordCounter) -> FileCheck:
     """Read a whole file, and return its records and faults.
 
     Args:
@@ -204,7 +215,7 @@ def check_file(file: OpenFile, options: ReadOptions, counter: RecordCounter) -> 
     )
 
 
-def _list_malformed(path: Path, walk: _native.CheckScanner, survey: Survey) -> Iterator[Fault]:
+def _list_malformed(path: AnyPath, walk: _native.CheckScanner, survey: Survey) -> Iterator[Fault]:
     """Yield a fault for each record that cannot be parsed as the type of the other records."""
     if survey.payload == "other":
         return

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,18 +36,19 @@ from penstock.schema.resolution import resolve_schema
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import Manifest
-from penstock.storage.open_file import OpenFile
+from penstock.storage.open_file import open_path
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath
 
 _FRAME_BYTES = 16
 _HEADER_BYTES = 12
 
 
-def read_frames(paths: Iterable[Path], options: ReadOptions, payload: Payload) -> Iterator[bytes]:
+def read_frames(paths: Iterable[AnyPath], options: ReadOptions, payload: Payload) -> Iterator[bytes]:
     """Yield the frames of valid records, file by file."""
     is_example = payload in ("example", "sequence_example")
     for path in paths:
-        file = OpenFile(path)
+        file = open_path(path)
         compression = compression_of(file, options)
         walk = _native.RepairScanner(
             file.identity.size if compression == "none" else None,
@@ -63,7 +63,7 @@ def read_frames(paths: Iterable[Path], options: ReadOptions, payload: Payload) -
 
 
 def read_head(
-    paths: Iterable[Path], options: ReadOptions, payload: Payload, num_records: int, enough_bytes: int
+    paths: Iterable[AnyPath], options: ReadOptions, payload: Payload, num_records: int, enough_bytes: int
 ) -> list[bytes]:
     """Return the first frames.
 

@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from penstock.storage.open_file import OpenFile
+from penstock._native import IndexScanner
+from penstock.storage.open_file import FileIdentity, OpenFile, open_path
+from penstock.storage.store_path import AnyPath
 
 _REST_BYTES = 1 << 20
 
@@ -24,16 +26,19 @@ class ReadProgress:
     It counts bytes on disk, because the inflated size of a compressed file is not known in advance.
     """
 
-    def __init__(self, paths: Iterable[Path], report: Progress | None, *, num_passes: int = 1) -> None:
+    def __init__(self, paths: Iterable[AnyPath], report: Progress | None, *, num_passes: int = 1) -> None:
         self._report = report
         self._done = 0
         self._total = num_passes * sum(_size(path) for path in paths)
 
     @contextlib.contextmanager
-    def open(self, path: Path) -> Iterator[CountedFile]:
+    def open(self, path: AnyPath) -> Iterator[CountedFile]:
         """Open a file for one pass; when it is closed, all of its bytes count as read."""
         size = _size(path)
         file = CountedFile(path, self)
+        if not isinstance(path, Path):
+            size = file.identity.size
+            self._total += size
         try:
             yield file
         finally:
@@ -47,18 +52,48 @@ class ReadProgress:
             self._report(self._done, self._total)
 
 
-class CountedFile(OpenFile):
-    """A file that reports how many bytes were read, and can compute the hash of its content."""
+class CountedFile:
+    """A file that reports how many bytes were read, and can compute the hash of its content.
 
-    def __init__(self, path: Path, progress: ReadProgress) -> None:
-        super().__init__(path)
+    Attributes:
+        path: Path of the file.
+        identity: Identity of the file when it was opened.
+        furthest: Number of bytes read so far.
+    """
+
+    def __init__(self, path: AnyPath, progress: ReadProgress) -> None:
+        self.path = path
+        self._file = open_path(path)
+        self.identity = self._file.identity
         self.furthest = 0
+        self._read: Callable[[int, int], bytes | memoryview] = self._file.read
+        if not isinstance(self._file, OpenFile):
+            self._read = self._file.read_ahead()
         self._progress = progress
         self._hash: Any = None
+        self._scanner: IndexScanner | None = None
 
-    def begin_hash(self) -> None:
-        """Hash the bytes that are read from now on; the file must be read from its start, without gaps."""
+    def begin_hash(self, scanner: IndexScanner | None = None) -> None:
+        """Hash the bytes that are read from now on; the file must be read from its start, without gaps.
+
+        Args:
+            scanner: Gets the same bytes, if it is given.
+        """
         self._hash = hashlib.sha256()
+        self._scanner = scanner
+
+    def check_unchanged(self, since: FileIdentity) -> None:
+        """Check that the file has not changed.
+
+        Raises:
+            ChangedFileError: It has changed.
+        """
+        self._file.check_unchanged(since)
+
+    def close(self) -> None:
+        """Close the file."""
+        if isinstance(self._file, OpenFile):
+            self._file.close()
 
     def finish_hash(self) -> str:
         """Return the SHA-256 of the whole file in hex; the bytes that were not read yet are read now."""
@@ -68,17 +103,21 @@ class CountedFile(OpenFile):
 
     def read(self, offset: int, size: int) -> bytes:
         """Return `size` bytes from `offset` on; fewer only at the end of the file."""
-        data = super().read(offset, size)
+        data = bytes(self._read(offset, size))
         ahead = offset + len(data) - self.furthest
         if ahead > 0:
             if self._hash is not None:
                 self._hash.update(memoryview(data)[-ahead:])
+            if self._scanner is not None:
+                self._scanner.feed(memoryview(data)[-ahead:])
             self.furthest += ahead
             self._progress.advance(ahead)
         return data
 
 
-def _size(path: Path) -> int:
+def _size(path: AnyPath) -> int:
+    if not isinstance(path, Path):
+        return 0  # known when it is opened
     try:
         return path.stat().st_size
     except OSError:

@@ -23,7 +23,7 @@ from penstock.read.naming import split_of
 from penstock.read.options import ReadOptions
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import AtomicFile, refuse_existing
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, refuse_remote
 
 _LOSSES_NAME = "losses.jsonl"
 
@@ -163,9 +163,10 @@ def _compare_files(
 ) -> Iterator[RepairedFile]:
     """Compare the files with the manifests; yield the files, then the shards that do not exist."""
     entries = {
-        os.path.realpath(dataset.path / entry.name): (dataset.path / entry.name, entry)
+        os.path.realpath(path): (path, entry)
         for dataset in datasets
-        for entry in dataset.manifest.shards()
+        for folder in (refuse_remote(dataset.shards_path),)
+        for path, entry in ((folder / entry.name, entry) for entry in dataset.manifest.shards())
     }
     for file in files:
         _, entry = entries.pop(os.path.realpath(file.path), (None, None))

@@ -19,6 +19,7 @@ from penstock.columns import Compression
 from penstock.decode.status import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
 from penstock.jobs.check.file_check import (
+    CheckedFile,
     Fault,
     FileCheck,
     ReadableBytes,
@@ -26,13 +27,12 @@ from penstock.jobs.check.file_check import (
     check_file,
     word_contrast,
 )
-from penstock.jobs.check.read_progress import ReadProgress
+from penstock.jobs.check.read_progress import CountedFile, ReadProgress
 from penstock.read.damage import Damage
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
 from penstock.storage.atomic import AtomicFile, refuse_existing
-from penstock.storage.open_file import OpenFile
-from penstock.storage.paths import PathLike, find_files, refuse_inside
+from penstock.storage.paths import PathLike, find_local_files, refuse_inside
 
 QUARANTINE = "quarantine"
 
@@ -51,14 +51,14 @@ def assign_paths(
             the input.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    files, named_singly = find_files(given)
+    files, named_singly = find_local_files(given)
     group_files(files, named_singly=named_singly)
     _refuse_input(out, files, given)
     outputs: dict[Path, Path] = {}
     owners: dict[Path, Path] = {}
     for each in given:
         folder = Path(each)
-        for file in find_files(each)[0]:
+        for file in find_local_files(each)[0]:
             output = file.relative_to(folder) if folder.is_dir() else Path(file.name)
             if outputs.setdefault(file, output) != output:
                 raise _collision("is given twice", file, f"{outputs[file]} and {output}")
@@ -157,7 +157,7 @@ def make_compressor(compression: Compression) -> Compressor:
 
 
 def separate_records(
-    file: OpenFile,
+    file: CheckedFile,
     check: FileCheck,
     options: ReadOptions,
     keep: Callable[[bytes], None],
@@ -204,7 +204,7 @@ def separate_records(
 
 
 def _name_losses(
-    file: OpenFile, stream: ReadableBytes, found: list[tuple[_native.Damage, int]], num_records: int
+    file: CheckedFile, stream: ReadableBytes, found: list[tuple[_native.Damage, int]], num_records: int
 ) -> Iterator[Loss]:
     bad_offset = 0
     last = None
@@ -306,7 +306,7 @@ class FileRepairer:
             return RepairedFile(path, output, failure=Fault.from_error(path, error))
         return RepairedFile(path, output, separation.num_kept, separation.losses)
 
-    def _separate(self, file: OpenFile, check: FileCheck, output: Path) -> FileSeparation:
+    def _separate(self, file: CountedFile, check: FileCheck, output: Path) -> FileSeparation:
         compressor = make_compressor(check.compression)
         bad_path = self._out / QUARANTINE / find_bad_path(output)
         bad: AtomicFile | None = None

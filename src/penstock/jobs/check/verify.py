@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from penstock import _native
 from penstock.columns import Payload
 from penstock.errors import ManifestError, PathError, PenstockError
 from penstock.jobs.check.file_check import Fault, FileCheck, RecordCounter, check_file, word_contrast
@@ -31,8 +33,9 @@ from penstock.shards.index import (
     max_tfindex_bytes,
     tfindex_name,
 )
-from penstock.storage.open_file import OpenFile
+from penstock.storage.open_file import OpenFile, open_path
 from penstock.storage.paths import PathLike, find_files
+from penstock.storage.store_path import AnyPath
 
 _MOST_ITEM_BYTES = 8
 
@@ -48,9 +51,10 @@ def compare_shard(check: FileCheck, sha256: str, entry: ShardEntry) -> Iterator[
             yield Fault(check.path, None, None, word_contrast(what, expected, got))
 
 
-def compare_indexes(path: Path, entry: ShardEntry, options: ReadOptions) -> Iterator[Fault]:
+def compare_indexes(
+    path: AnyPath, entry: ShardEntry, offsets: NDArray[np.uint64], options: ReadOptions
+) -> Iterator[Fault]:
     """Yield a fault for each index that does not match its valid shard; indexes are optional."""
-    offsets = build_index(OpenFile(path), options).offsets
     limit = options.max_record_bytes
     own, text = path.parent / index_name(entry.name), path.parent / tfindex_name(entry.name)
     data = _read(own, LONGEST_HEADER + _MOST_ITEM_BYTES * entry.num_records)
@@ -65,10 +69,10 @@ def compare_indexes(path: Path, entry: ShardEntry, options: ReadOptions) -> Iter
             yield Fault(text, None, None, f"is not the index of {path.name}")
 
 
-def _read(path: Path, most: int) -> bytes | None:
+def _read(path: AnyPath, most: int) -> bytes | None:
     """Return the content of an index, up to one byte more than `most`; None if it does not exist."""
     try:
-        return OpenFile(path).read(0, most + 1)
+        return open_path(path).read(0, most + 1)
     except PathError:
         return None
 
@@ -86,7 +90,7 @@ class VerifiedFile:
         faults: All faults of the file.
     """
 
-    path: Path
+    path: AnyPath
     num_records: int
     num_bytes: int
     payload: Payload
@@ -166,7 +170,7 @@ def verify(
         advice = error.advice
         folders, rest = [], named
     shards = [shard for folder in folders for files in folder.splits().values() for shard in files]
-    bare: list[Path] = []
+    bare: list[AnyPath] = []
     if rest or not folders:
         bare, named_singly = find_files(rest)
         try:
@@ -181,7 +185,7 @@ def verify(
 
 
 def _verify_file(
-    path: Path, options: ReadOptions, progress: ReadProgress, entry: ShardEntry | None = None
+    path: AnyPath, options: ReadOptions, progress: ReadProgress, entry: ShardEntry | None = None
 ) -> VerifiedFile:
     """Check every byte of a file, and compare the file with its entry in a manifest."""
     num_bytes = 0
@@ -192,11 +196,18 @@ def _verify_file(
             if entry is None:
                 check = check_file(file, options, RecordCounter())
             else:
-                file.begin_hash()
+                scanner = _native.IndexScanner(options.max_record_bytes, options.allow_trailing_zeros)
+                # A file of a disk is read again for its index, which is fast; an object is not.
+                local = path if isinstance(path, Path) else None
+                file.begin_hash(scanner if local is None else None)
                 check = check_file(file, options, RecordCounter())
                 differences += compare_shard(check, file.finish_hash(), entry)
-                if not check.faults and not differences:
-                    differences += compare_indexes(path, entry, options)
+                if not check.faults and not differences and local is not None:
+                    differences += compare_indexes(
+                        path, entry, build_index(OpenFile(local), options).offsets, options
+                    )
+                elif not check.faults and not differences and check.compression == "none":
+                    differences += compare_indexes(path, entry, scanner.finish()[0], options)
     except (PenstockError, OSError) as error:
         return VerifiedFile(path, 0, num_bytes, "empty", (Fault.from_error(path, error),))
     return VerifiedFile(path, check.num_records, num_bytes, check.payload, (*check.faults, *differences))

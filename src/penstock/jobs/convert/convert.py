@@ -59,7 +59,8 @@ from penstock.source.block import LARGE_BYTES, Block, PeekedSource, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
 from penstock.statistics.statistics import Statistics, measure_block
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, find_real_path
+from penstock.storage.store_path import AnyPath, as_path
 
 _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 16 << 20
@@ -179,7 +180,7 @@ def run_conversion(
     overrides = _override(overrides, options)
     if is_stored(source):
         stored = open_stored(source, overrides, options)
-        _refuse_own_source(Path(out), stored.paths)
+        _refuse_own_source(out, stored.paths)
         return _run_stored(stored, out, options, on_progress)
     opened = open_source(source, options.source)
     if (folder := find_finished(out, options)) is not None:
@@ -431,11 +432,11 @@ def _plan_time(name: str, schema: Schema, plan: Plan, head: Sequence[Block]) -> 
     )
 
 
-def _refuse_own_source(out: Path, paths: Sequence[Path]) -> None:
+def _refuse_own_source(out: PathLike, paths: Sequence[AnyPath]) -> None:
     """Refuse an output folder that contains the source."""
-    folder = out.resolve()
+    folder = Path(find_real_path(as_path(out)))
     for path in paths:
-        if path.resolve().is_relative_to(folder):
+        if Path(find_real_path(path)).is_relative_to(folder):
             raise PathError(
                 "the output folder contains the source", path=out, advice="Choose another output folder."
             )

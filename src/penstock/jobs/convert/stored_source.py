@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from penstock.columns import Bytes, Columns, Dense
@@ -41,7 +42,11 @@ class StoredSource:
 
     def __init__(self, dataset: Dataset, overrides: PlanOverrides, options: ConvertOptions) -> None:
         self.paths = list(dataset.paths)
-        self._identities = {path: FileIdentity.from_status(path.stat()) for path in self.paths}
+        self._identities = {
+            path: FileIdentity.from_status(path.stat()) for path in self.paths if isinstance(path, Path)
+        }
+        shards = [shard for name in dataset.splits for shard in dataset[name].as_source().rows.shards]
+        self._sizes = {shard.path: shard.index.identity.size for shard in shards}
         self._dataset = dataset
         self.names = _name_fields(dataset.schema, overrides, options)
         self.schema = Schema({new: replace(dataset.schema[old], key=None) for old, new in self.names.items()})
@@ -75,7 +80,7 @@ class StoredSource:
     @property
     def num_bytes(self) -> int:
         """Number of bytes to read."""
-        return sum(path.stat().st_size for path in self.paths)
+        return sum(self._sizes.values())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,7 +99,7 @@ class StoredSource:
         manifest = self._dataset.manifest
         hashes = {} if manifest is None else {shard.name: shard.sha256 for shard in manifest.shards()}
         return [
-            {"name": path.name, "bytes": path.stat().st_size, "sha256": hashes.get(path.name)}
+            {"name": path.name, "bytes": self._sizes[path], "sha256": hashes.get(path.name)}
             for path in self.paths
         ]
 

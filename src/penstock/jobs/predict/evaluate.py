@@ -35,7 +35,8 @@ from penstock.score.options import EvaluateOptions
 from penstock.score.split_evaluation import evaluate_split
 from penstock.score.split_predictions import OnProgress
 from penstock.shards.manifest import MANIFEST_NAME
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, find_real_path
+from penstock.storage.store_path import AnyPath, StorePath
 from penstock.training.run_files import HELD_OUT, read_train_fingerprint
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
@@ -281,7 +282,7 @@ def _note_training(run: Run, split: Split) -> list[str]:
     try:
         if trained is not None:
             # Without a manifest, files of equal names and sizes have the same fingerprint.
-            is_known = is_own or all((path.parent / MANIFEST_NAME).exists() for path in split.paths)
+            is_known = is_own or all(_has_manifest(path, split) for path in split.paths)
             is_trained = is_known and split.as_source().fingerprint == trained
         else:
             is_trained = is_own and split.name == _name_trained(open_dataset(run.data))
@@ -313,10 +314,18 @@ def _name_trained(dataset: Dataset) -> str:
     return "train" if "train" in dataset else dataset.splits[0]
 
 
-def _is_own(data: Path | Sequence[Path], paths: Sequence[Path]) -> bool:
+def _has_manifest(path: AnyPath, split: Split) -> bool:
+    if not isinstance(path, Path):
+        return split.manifest is not None
+    return (path.parent / MANIFEST_NAME).exists()
+
+
+def _is_own(data: AnyPath | Sequence[AnyPath], paths: Sequence[AnyPath]) -> bool:
     """Whether files have the paths, or are in the folder, of the data that a run was trained on."""
-    own = {path.resolve() for path in ([data] if isinstance(data, Path) else data)}
-    return all(not own.isdisjoint((path.resolve(), path.resolve().parent)) for path in paths)
+    own = {Path(find_real_path(path)) for path in ([data] if isinstance(data, Path | StorePath) else data)}
+    # A data set that was written to an object store has its shards in a folder next to its manifest.
+    real = [Path(find_real_path(path)) for path in paths]
+    return all(not own.isdisjoint((path, path.parent, path.parent.parent)) for path in real)
 
 
 def _open_data(run: Run, data: PathLike | Sequence[PathLike] | None, schema: Mapping[str, Field]) -> Dataset:

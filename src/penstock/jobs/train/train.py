@@ -39,7 +39,7 @@ from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, find_real_path
 from penstock.training.display import TrainingDisplay
 from penstock.training.loaders import find_hold_out
 from penstock.training.options import TrainChoices, make_options
@@ -468,10 +468,12 @@ def _describe(
 
 def _describe_data(job: TrainJob, data: Dataset, folder: Path) -> dict[str, Any]:
     """Return the tables of `run.yaml` about the data."""
-    paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
+    paths = list(data.paths)
+    if data.manifest is not None:
+        paths = [paths[0].parent.parent if data.manifest.folder else paths[0].parent]
     inside = folder / DATA_NAME
-    is_inside = inside.is_dir() and paths[0].resolve() == inside.resolve()
-    named = [os.fspath(path.resolve()) for path in paths]
+    named = [find_real_path(path) for path in paths]
+    is_inside = inside.is_dir() and named[0] == os.path.realpath(inside)
     location = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
     tables: dict[str, Any] = {"data": location, **job.settings}
     targets = list(data.schema.targets)

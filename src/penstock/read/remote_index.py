@@ -1,0 +1,229 @@
+"""Indexes of shards in an object store, loaded with the first record.
+
+In: the manifest of a data set, or an object without one. Out: an `Index` per shard. The index of all shards
+is one object; without it, the index of each shard is read, and without that the shard is scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from penstock import _native
+from penstock.columns import Compression
+from penstock.errors import ChangedFileError, CorruptRecordError, NoSuchPathError
+from penstock.foundation.process import ProcessLock
+from penstock.read.damage import Damage
+from penstock.read.index import FileIndex, check_compression, holds_no_record, not_tfrecord, refuse_foreign
+from penstock.read.options import ReadOptions
+from penstock.shards.combined_index import (
+    COMBINED_NAME,
+    CombinedHeader,
+    decode_combined,
+    header_bytes,
+    max_bytes,
+)
+from penstock.shards.entry import ShardEntry
+from penstock.shards.index import FRAME_BYTES, decode_index, identify, index_name
+from penstock.storage.compression import FIRST_BYTES, inflate
+from penstock.storage.object_store import fetch
+from penstock.storage.open_file import FileIdentity
+from penstock.storage.remote_file import RemoteFile, SequentialReader
+from penstock.storage.store_path import StorePath
+
+# A combined index of up to this size is read whole: eight million records.
+_WHOLE_BYTES: Final = 32 << 20
+
+
+class CombinedIndex:
+    """The index of all shards of a data set; safe to use from several threads."""
+
+    def __init__(self, folder: StorePath, shards: Sequence[ShardEntry], options: ReadOptions) -> None:
+        """Name the index; nothing is read yet.
+
+        Args:
+            folder: Folder of the shards.
+            shards: Entries of all shards, in the order of the manifest.
+            options: Options for reading.
+        """
+        self._path = folder / COMBINED_NAME
+        self._shards = tuple(shards)
+        self._largest = options.max_record_bytes + FRAME_BYTES
+        self._lock = ProcessLock()
+        self._is_read = False
+        self._header: CombinedHeader | None = None
+        self._data: memoryview | None = None  # of the whole object, if it is small
+        self._etag: str | None = None
+
+    def read_offsets(self, number: int) -> NDArray[np.uint64] | None:
+        """Return the offsets of the records of a shard; None if the index is missing or does not fit.
+
+        Raises:
+            StoreError: The store does not answer, or refuses.
+        """
+        with self._lock:
+            if not self._is_read:
+                self._read_header()
+                self._is_read = True
+        header = self._header
+        if header is None:
+            return None
+        start, stop = int(header.starts[number]), int(header.starts[number + 1])
+        data = self._data
+        if data is None:
+            try:
+                data = memoryview(fetch(self._path, start, stop, etag=self._etag).data)
+            except (ChangedFileError, NoSuchPathError):
+                return None
+            start, stop = 0, len(data)
+        return header.decode_part(number, self._shards[number], data[start:stop], self._largest)
+
+    def _read_header(self) -> None:
+        is_small = max_bytes(self._shards) <= _WHOLE_BYTES
+        try:
+            data, found = fetch(self._path, 0, None if is_small else header_bytes(self._shards))
+        except NoSuchPathError:
+            return
+        view = memoryview(data)
+        self._header, self._etag = decode_combined(view, self._shards), found.etag
+        self._data = view if is_small else None
+
+
+class RemoteIndex:
+    """The index of a shard that a manifest declares; offsets are loaded with the first record."""
+
+    is_scanned = False
+    note = ""
+    damages: Mapping[int, Damage] = MappingProxyType({})
+
+    def __init__(
+        self,
+        file: RemoteFile,
+        entry: ShardEntry,
+        compression: Compression,
+        options: ReadOptions,
+        combined: tuple[CombinedIndex, int],
+    ) -> None:
+        """Describe the index of a shard.
+
+        Args:
+            file: The shard.
+            entry: Entry of the shard in its manifest.
+            compression: Compression of the shard, by the manifest.
+            options: Options for reading.
+            combined: Index of all shards, and the number of this shard in it.
+        """
+        self.compression = compression
+        self._file = file
+        self._entry = entry
+        self._options = options
+        self._combined = combined
+        self._lock = ProcessLock()
+        self._offsets: NDArray[np.uint64] | None = None
+
+    def __len__(self) -> int:
+        return self._entry.num_records
+
+    @property
+    def identity(self) -> FileIdentity:
+        """Size of the shard, by the manifest."""
+        return self._file.identity
+
+    @property
+    def damaged(self) -> list[int]:
+        """Numbers of the damaged records; always empty, as no damage is known."""
+        return []
+
+    @property
+    def offsets(self) -> NDArray[np.uint64]:
+        """Offset of each record, and the end of the last one.
+
+        Raises:
+            CorruptRecordError: No stored index is usable, and the shard is damaged too.
+            StoreError: The store does not answer, or refuses.
+        """
+        with self._lock:
+            if self._offsets is None:
+                self._offsets = self._load()
+            return self._offsets
+
+    def _load(self) -> NDArray[np.uint64]:
+        combined, number = self._combined
+        offsets = combined.read_offsets(number)
+        is_plain = self.compression == "none"
+        if offsets is None or (is_plain and int(offsets[-1]) != self._entry.num_bytes):
+            offsets = self._read_own()
+        if offsets is not None and len(offsets) == len(self) + 1:
+            return offsets
+        index = scan_object(self._file, self._options)
+        for damage in index.damages.values():
+            raise damage.error(self._file.path)
+        if len(index) != len(self):
+            raise CorruptRecordError(
+                "number of records in the shard",
+                path=self._file.path,
+                field="manifest",
+                expected=len(self),
+                got=len(index),
+                advice=f"Run 'penstock verify {self._file.path.parent}'.",
+            )
+        return index.offsets
+
+    def _read_own(self) -> NDArray[np.uint64] | None:
+        """Return the offsets of the index of this shard alone; None if there is none that fits."""
+        try:
+            data = fetch(self._file.path.parent / index_name(self._entry.name)).data
+        except NoSuchPathError:
+            return None
+        decoded = decode_index(bytes(data), identify(self._entry), self._options.max_record_bytes)
+        return None if decoded is None else decoded[0]
+
+    def distrust(self) -> None:
+        """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
+
+
+def scan_object(file: RemoteFile, options: ReadOptions) -> FileIndex:
+    """Build the index of an object from its record headers; all of it is read.
+
+    Raises:
+        NotTFRecordError: The object is not a TFRecord file.
+        CorruptRecordError: The object is compressed, and no record header can be decompressed.
+    """
+    reader = SequentialReader(file)
+    first = bytes(reader.read(0, FIRST_BYTES))
+    compression = check_compression(file.path, first, options.compression)
+    scanner = _native.IndexScanner(options.max_record_bytes, options.allow_trailing_zeros)
+    failure = None
+    if compression == "none":
+        refuse_foreign(file.path, first)
+        for chunk in file.chunks():
+            scanner.feed(chunk)
+    else:
+        try:
+            for piece in inflate(InflateSource(file), compression):
+                scanner.feed(piece)
+        except CorruptRecordError as error:
+            failure = error
+    offsets, found = scanner.finish()
+    damages = {each[0]: Damage.from_core(each) for each in found}
+    if failure is not None:
+        raise failure
+    if holds_no_record(len(offsets) - 1 - len(damages), damages):
+        raise not_tfrecord(file.path, first, damages)
+    return FileIndex(offsets, damages, compression, file.identity)
+
+
+class InflateSource:
+    """An object as `inflate` reads it: small pieces in order, read ahead in large ones."""
+
+    def __init__(self, file: RemoteFile) -> None:
+        self.path = file.path
+        self._reader = SequentialReader(file)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset`; fewer only at the end of the object."""
+        return bytes(self._reader.read(offset, size))

@@ -1,0 +1,390 @@
+"""Requests to object stores through `obstore`: ranges, conditional writes, listing. Loaded when needed.
+
+In: a `StorePath`. Out: bytes with the ETag of their object, or an error of Penstock. Credentials come from
+the environment and go to `obstore` alone; texts of its errors are cleaned of them before they are shown.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    NotModifiedError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
+
+from penstock.errors import (
+    ChangedFileError,
+    ForkedError,
+    NoSuchPathError,
+    PathError,
+    PenstockError,
+    StoreError,
+)
+from penstock.foundation.job_window import give_up_if_stopped
+from penstock.storage.store_path import StorePath
+
+_T = TypeVar("_T")
+
+# A request that gets no answer, or an answer that stops, is sent again.
+_CLIENT: Final[Any] = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=60)}
+_RETRY: Final[Any] = {
+    "max_retries": 6,
+    "retry_timeout": timedelta(minutes=2),
+    "backoff": {"init_backoff": timedelta(milliseconds=100), "max_backoff": timedelta(seconds=8), "base": 2},
+}
+# `obstore` repeats requests that fail, but not those whose answer breaks off.
+_MAX_ATTEMPTS: Final = 5
+_FIRST_PAUSE_SECONDS: Final = 0.1
+
+_PART_BYTES: Final = 16 << 20  # of uploads of files
+_PARTS_AT_A_TIME: Final = 4
+_MAX_SHOWN: Final = 300  # characters of the text of an error
+
+
+class StoreObject(NamedTuple):
+    """What a store knows about an object.
+
+    Attributes:
+        path: Path of the object.
+        num_bytes: Size of the object.
+        etag: Identifier of this version of the object, or None.
+    """
+
+    path: StorePath
+    num_bytes: int
+    etag: str | None
+
+
+class Fetched(NamedTuple):
+    """Bytes of an object.
+
+    Attributes:
+        data: The bytes, as a buffer that is not copied.
+        found: What the store knows about the whole object.
+    """
+
+    data: obstore.Bytes
+    found: StoreObject
+
+
+def fetch(path: StorePath, start: int = 0, stop: int | None = None, *, etag: str | None = None) -> Fetched:
+    """Return bytes of an object.
+
+    Args:
+        path: Path of the object.
+        start: Offset of the first byte.
+        stop: Exclusive end, which may be larger than the object. Defaults to the end of the object.
+        etag: Version that the object must have; None for any.
+
+    Raises:
+        NoSuchPathError: There is no such object.
+        ChangedFileError: The object is another version.
+        StoreError: The store does not answer, or refuses.
+    """
+    options: dict[str, Any] = {} if etag is None else {"if_match": etag}
+    if start or stop is not None:
+        options["range"] = {"offset": start} if stop is None else (start, stop)
+
+    def get() -> Fetched:
+        answer = obstore.get(_open(path), path.key, options=options)  # type: ignore[arg-type]
+        found = StoreObject(path, answer.meta["size"], answer.meta["e_tag"])
+        data = answer.bytes()
+        expected = min(found.num_bytes if stop is None else stop, found.num_bytes) - start
+        if len(data) != expected:
+            raise _ShortAnswerError(f"expected {expected} bytes, got {len(data)}")
+        if etag is not None and found.etag is not None and found.etag != etag:
+            raise _changed(path, etag, found.etag)  # a server that ignores If-Match
+        return Fetched(data, found)
+
+    return _repeat(path, get)
+
+
+def look_up(path: StorePath) -> StoreObject | None:
+    """Return what the store knows about an object; None if there is no such object.
+
+    Raises:
+        StoreError: The store does not answer, or refuses.
+    """
+    try:
+        meta = _repeat(path, lambda: obstore.head(_open(path), path.key))
+    except NoSuchPathError:
+        return None
+    return StoreObject(path, meta["size"], meta["e_tag"])
+
+
+def list_objects(folder: StorePath) -> Iterator[StoreObject]:
+    """Yield all objects below a folder, sorted by key.
+
+    Raises:
+        PathError: The protocol cannot list objects.
+        StoreError: The store does not answer, or refuses.
+    """
+    if not folder.is_writable:
+        raise PathError(
+            "cannot be listed: HTTPS has no folders",
+            path=folder,
+            advice="Pass the URL of one file, or of a data set with a manifest.",
+        )
+
+    def list_all() -> list[StoreObject]:
+        prefix = f"{folder.key}/" if folder.key else None
+        pages = obstore.list(_open(folder), prefix)
+        return [
+            StoreObject(StorePath(folder.scheme, folder.bucket, each["path"]), each["size"], each["e_tag"])
+            for page in pages
+            for each in page
+        ]
+
+    yield from sorted(_repeat(folder, list_all))
+
+
+def put(path: StorePath, data: bytes) -> None:
+    """Write an object, whether or not it exists.
+
+    Raises:
+        StoreError: The store does not answer, or refuses.
+    """
+    _refuse_read_only(path)
+    _repeat(path, lambda: obstore.put(_open(path), path.key, data, use_multipart=False))
+
+
+def put_file(path: StorePath, file: Path) -> None:
+    """Write an object with the content of a local file, in parts. The object appears when it is complete.
+
+    Raises:
+        StoreError: The store does not answer, or refuses.
+    """
+    _refuse_read_only(path)
+    _repeat(
+        path,
+        lambda: obstore.put(
+            _open(path), path.key, file, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_A_TIME
+        ),
+    )
+
+
+def put_if(path: StorePath, data: bytes, etag: str | None) -> bool:
+    """Write an object if it does not exist, or if it is still a given version. Return whether it was written.
+
+    The data must differ from that of any other writer: an answer may be lost, and then it is the content of
+    the object that shows whether it was written.
+
+    Args:
+        path: Path of the object.
+        data: Content of the object.
+        etag: Version that the object must have; None writes it only if there is none.
+
+    Raises:
+        StoreError: The store does not answer, or refuses.
+    """
+    _refuse_read_only(path)
+    mode: Any = "create" if etag is None else {"e_tag": etag}
+
+    def write() -> bool:
+        try:
+            obstore.put(_open(path), path.key, data, mode=mode, use_multipart=False)
+        except (AlreadyExistsError, PreconditionError, NotModifiedError):
+            return False
+        return True
+
+    try:
+        return _repeat(path, write) or bytes(fetch(path).data) == data
+    except NoSuchPathError:
+        return False
+
+
+def delete(paths: Sequence[StorePath]) -> None:
+    """Delete objects of one bucket; those that do not exist are left out.
+
+    Raises:
+        StoreError: The store does not answer, or refuses.
+    """
+    for start in range(0, len(paths), 500):
+        some = paths[start : start + 500]
+        _refuse_read_only(some[0])
+        _repeat(some[0], lambda some=some: _delete(some))  # type: ignore[misc]
+
+
+def _delete(paths: Sequence[StorePath]) -> None:
+    try:
+        obstore.delete(_open(paths[0]), [path.key for path in paths])
+    except NotFoundError:  # some protocols refuse what others ignore
+        for path in paths:
+            try:
+                obstore.delete(_open(path), path.key)
+            except NotFoundError:
+                continue
+
+
+def _refuse_read_only(path: StorePath) -> None:
+    if not path.is_writable:
+        raise PathError(
+            "cannot be written: HTTPS is read-only",
+            path=path,
+            advice="Pass a path that begins with s3://, gs:// or az://, or a local one.",
+        )
+
+
+class _ShortAnswerError(Exception):
+    """An answer has fewer bytes than were requested."""
+
+
+def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
+    """Return the result of a request, repeated after failures that may pass."""
+    for attempt in range(_MAX_ATTEMPTS):
+        give_up_if_stopped()
+        try:
+            return request()
+        except PenstockError:
+            raise
+        except (NotFoundError, FileNotFoundError):
+            raise NoSuchPathError("no such object", path=path, advice="Check the path.") from None
+        except (PreconditionError, NotModifiedError):
+            raise _changed(path, "the version that was opened", "another version") from None
+        except (PermissionDeniedError, UnauthenticatedError) as error:
+            raise _refused(path, error) from None
+        except (_ShortAnswerError, BaseError, OSError) as error:
+            if attempt == _MAX_ATTEMPTS - 1 or _is_final(error):
+                raise _failed(path, error) from None
+            time.sleep(_FIRST_PAUSE_SECONDS * 2**attempt)
+    raise RuntimeError("a request has no attempts")
+
+
+def _is_final(error: Exception) -> bool:
+    """Return whether an error is not worth another attempt: the client has repeated it already."""
+    text = str(error)
+    return "NoSuchBucket" in text or "retries" in text or "onfig" in text
+
+
+def _changed(path: StorePath, expected: str, got: str) -> ChangedFileError:
+    return ChangedFileError(
+        "the object changed since it was opened",
+        path=path,
+        expected=expected,
+        got=got,
+        advice="Open it again when no other program writes to it.",
+    )
+
+
+def _refused(path: StorePath, error: Exception) -> StoreError:
+    return StoreError(
+        f"the store refuses access ({clean_text(str(error))})",
+        path=path,
+        advice="Check the credentials in the environment, and the permissions of the bucket.",
+    )
+
+
+def _failed(path: StorePath, error: Exception) -> StoreError:
+    text = str(error)
+    if "NoSuchBucket" in text:
+        return StoreError("no such bucket", path=path, advice="Check the path, and create the bucket.")
+    advice = "Check the network and the endpoint of the store, and try again."
+    return StoreError(f"the request failed ({clean_text(text)})", path=path, advice=advice)
+
+
+# Names of variables whose values must not be shown.
+_SECRET_NAME = re.compile(r"(AWS|AMAZON|AZURE|GOOGLE|GCP|GCS)\w*", re.IGNORECASE)
+_PUBLIC_NAME = re.compile(
+    r".*(REGION|ENDPOINT|URL|PROFILE|ALLOW_HTTP|BUCKET|ACCOUNT_NAME|PUT)", re.IGNORECASE
+)
+_QUERY = re.compile(r"\?[^\s\"'<>)]+")
+_KEYS = re.compile(
+    r"<(AWSAccessKeyId|AccessKeyId|StringToSign|SignatureProvided|CanonicalRequest)>.*?</\1>", re.DOTALL
+)
+_TAGGED = re.compile(r"(Signature|Credential|AccessKeyId|sig|token)=[^\s&,\"']+", re.IGNORECASE)
+_MIN_SECRET = 4
+
+
+def clean_text(text: str) -> str:
+    """Return the text of an error without credentials, in one short line."""
+    text = text.partition("\n\nDebug source:")[0]
+    text = _TAGGED.sub(r"\1=…", _QUERY.sub("?…", _KEYS.sub(r"<\1>…</\1>", text)))
+    for name, value in os.environ.items():
+        if len(value) >= _MIN_SECRET and _SECRET_NAME.match(name) and not _PUBLIC_NAME.match(name):
+            text = text.replace(value, "…")
+    line = " ".join(text.split())
+    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
+
+
+def _open(path: StorePath) -> Any:
+    """Return the client of a bucket."""
+    return _open_bucket(path.scheme, path.bucket, _find_settings(path.scheme), os.getpid())
+
+
+def _find_settings(scheme: str) -> tuple[tuple[str, str], ...]:
+    """Return the variables of the environment that a client is made of: others make another client."""
+    beginning = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}.get(scheme)
+    if beginning is None:
+        return ()
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(beginning)))
+
+
+_first_pid: int | None = None
+
+
+@lru_cache(maxsize=32)
+def _open_bucket(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pid: int) -> Any:
+    global _first_pid  # noqa: PLW0603 - threads of the client do not exist in a child
+    if _first_pid is None:
+        _first_pid = pid
+    if pid != _first_pid:
+        raise ForkedError(
+            f"{scheme}://{bucket} was opened before this process was forked",
+            advice="Start processes with multiprocessing.get_context('spawn').",
+        )
+    names = dict(settings)
+    common: dict[str, Any] = {"client_options": dict(_CLIENT), "retry_config": _RETRY}
+    try:
+        if scheme == "s3":
+            endpoint = names.get("AWS_ENDPOINT_URL_S3") or names.get("AWS_ENDPOINT_URL") or ""
+            if endpoint:
+                common["endpoint"] = endpoint
+                common["client_options"]["allow_http"] = endpoint.startswith("http://")
+            if "AWS_REGION" not in names and "AWS_DEFAULT_REGION" not in names:
+                common["region"] = "us-east-1"
+            return S3Store(bucket, credential_provider=_find_profile(names), **common)
+        if scheme == "gs":
+            return GCSStore(bucket, **common)
+        if scheme == "az":
+            return AzureStore(bucket, **common)
+        common["client_options"]["allow_http"] = scheme == "http"
+        return HTTPStore.from_url(f"{scheme}://{bucket}", **common)
+    except (BaseError, ValueError) as error:
+        what = f"{scheme}://{bucket} cannot be opened ({clean_text(str(error))})"
+        raise StoreError(what, advice="Check the settings of the store in the environment.") from None
+
+
+def _find_profile(names: dict[str, str]) -> Any:
+    """Return the credentials of a profile of the user's files; None for those of the environment.
+
+    `obstore` reads variables, web identities and machine roles itself; boto3 reads files, if it is installed.
+    """
+    if "AWS_ACCESS_KEY_ID" in names or names.get("AWS_SKIP_SIGNATURE"):
+        return None
+    file = Path(names.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")).expanduser()
+    if "AWS_PROFILE" not in names and not file.is_file():
+        return None
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - boto3, if it is installed
+
+        return Boto3CredentialProvider()
+    except (ImportError, ValueError) as error:
+        raise StoreError(
+            f"the profile in {file} cannot be read ({clean_text(str(error))})",
+            advice="Run: pip install boto3; or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
+        ) from None

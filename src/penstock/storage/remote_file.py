@@ -1,0 +1,155 @@
+"""One object of a store, read by ranges, and always the same version of it.
+
+In: a `StorePath`. Out: its bytes at any offset, or all of them in order, read ahead by several requests.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from functools import partial
+from typing import Final
+
+from penstock.errors import ChangedFileError, NoSuchPathError
+from penstock.foundation.process import ProcessLock
+from penstock.storage.object_store import fetch, look_up
+from penstock.storage.open_file import FileIdentity
+from penstock.storage.request_threads import RANGE_BYTES, call_all, request_threads, wait
+from penstock.storage.store_path import StorePath
+
+_RANGES_AHEAD: Final = 8
+
+
+class RemoteFile:
+    """An object of a store; safe to use from several threads.
+
+    The first answer determines the version of the object. A later answer for another version is an error.
+
+    Attributes:
+        path: Path of the object.
+        size: Size of the object.
+    """
+
+    def __init__(self, path: StorePath, size: int | None = None, etag: str | None = None) -> None:
+        """Open an object; without a size, the store is asked for it now.
+
+        Raises:
+            NoSuchPathError: There is no such object.
+            StoreError: The store does not answer, or refuses.
+        """
+        self.path = path
+        self._etag = etag
+        if size is None:
+            found = look_up(path)
+            if found is None:
+                raise NoSuchPathError("no such object", path=path, advice="Check the path.")
+            size, self._etag = found.num_bytes, found.etag
+        self.size = size
+        self._lock = ProcessLock()
+
+    @property
+    def identity(self) -> FileIdentity:
+        """Size of the object; a store has no modification times that are comparable to those of files."""
+        return FileIdentity(self.size, 0, 0)
+
+    @property
+    def version(self) -> str:
+        """Version of the object that was read, or "" if the store has no versions."""
+        return self._etag or ""
+
+    def check_unchanged(self, since: FileIdentity) -> None:
+        """Do nothing: each request demands the version of the object that was read first."""
+
+    def fetch(self, start: int, stop: int) -> memoryview:
+        """Return a range of bytes by one request.
+
+        Raises:
+            ChangedFileError: The object is another version, or has another size.
+            NoSuchPathError: The object was deleted.
+            StoreError: The store does not answer, or refuses.
+        """
+        if start >= stop:
+            return memoryview(b"")
+        data, found = fetch(self.path, start, stop, etag=self._etag)
+        with self._lock:
+            etag, self._etag = self._etag, self._etag or found.etag
+        if found.num_bytes != self.size or (etag is not None and found.etag not in (None, etag)):
+            raise ChangedFileError(
+                "the object is not the one that was opened",
+                path=self.path,
+                expected=f"{self.size} bytes, version {etag or 'any'}",
+                got=f"{found.num_bytes} bytes, version {found.etag}",
+                advice="Open it again when no other program writes to it.",
+            )
+        return memoryview(data)
+
+    def read(self, offset: int, size: int) -> bytes:
+        """Return up to `size` bytes from `offset`, by several requests if there are many."""
+        stop = min(offset + size, self.size)
+        starts = range(offset, stop, RANGE_BYTES)
+        if len(starts) < 2:
+            return bytes(self.fetch(offset, stop))
+        calls: list[Callable[[], memoryview]] = [
+            partial(self.fetch, start, min(start + RANGE_BYTES, stop)) for start in starts
+        ]
+        return b"".join(list(call_all(calls)))
+
+    def read_ahead(self) -> Callable[[int, int], bytes | memoryview]:
+        """Return a function like `read` for one thread that reads from front to back."""
+        return SequentialReader(self).read
+
+    def chunks(self) -> Iterator[memoryview]:
+        """Yield all bytes in order, read ahead."""
+        reader = SequentialReader(self)
+        offset = 0
+        while offset < self.size:
+            chunk = reader.next_chunk(offset)
+            offset += len(chunk)
+            yield chunk
+
+
+class SequentialReader:
+    """Reads an object from front to back, with several requests ahead; another offset begins anew.
+
+    One thread at a time may use it.
+    """
+
+    def __init__(self, file: RemoteFile) -> None:
+        self.path = file.path
+        self._file = file
+        self._ahead: deque[tuple[int, Future[memoryview]]] = deque()
+        self._chunk: tuple[int, memoryview] = (0, memoryview(b""))
+
+    def read(self, offset: int, size: int) -> bytes | memoryview:
+        """Return up to `size` bytes from `offset`; fewer only at the end of the object."""
+        stop = min(offset + size, self._file.size)
+        pieces = []
+        while offset < stop:
+            start, chunk = self._chunk
+            if not start <= offset < start + len(chunk):
+                start, chunk = self._chunk = offset, self.next_chunk(offset)
+            piece = chunk[offset - start : stop - start]
+            pieces.append(piece)
+            offset += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def next_chunk(self, offset: int) -> memoryview:
+        """Return the bytes from an offset to the end of a range."""
+        while self._ahead and self._ahead[0][0] != offset:
+            self._ahead.popleft()[1].cancel()
+        following = self._ahead[-1][0] + RANGE_BYTES if self._ahead else offset
+        while len(self._ahead) < _RANGES_AHEAD and following < self._file.size:
+            stop = min(following + RANGE_BYTES, self._file.size)
+            call = partial(self._file.fetch, following, stop)
+            self._ahead.append((following, request_threads().submit(call)))
+            following += RANGE_BYTES
+        return wait(self._ahead.popleft()[1])
+
+    def close(self) -> None:
+        """Give up the ranges that were requested ahead."""
+        while self._ahead:
+            self._ahead.popleft()[1].cancel()
+
+    def __del__(self) -> None:
+        self.close()

@@ -1,0 +1,106 @@
+"""Threads that send requests to object stores: as many as there are requests, up to a limit.
+
+In: functions to call. Out: futures. The threads are daemons, so that a slow store cannot keep a process from
+ending, and end by themselves when there is nothing to do.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
+
+from penstock.foundation.job_window import give_up_if_stopped
+
+_T = TypeVar("_T")
+
+# One connection of S3 gives 50 to 100 MB per second; these fill a link of 25 Gbit per second.
+MAX_REQUESTS: Final = 32
+RANGE_BYTES: Final = 8 << 20
+"""Largest range of one request, unless a single record is larger."""
+_IDLE_SECONDS: Final = 2.0
+_POLL_SECONDS: Final = 0.1
+
+
+class RequestThreads:
+    """Threads that call functions. Any thread may add calls."""
+
+    def __init__(self, most: int = MAX_REQUESTS) -> None:
+        self._most = most
+        self._wake = threading.Condition()
+        self._calls: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._num_threads = 0
+        self._num_idle = 0
+
+    def submit(self, call: Callable[[], _T], *, is_urgent: bool = False) -> Future[_T]:
+        """Call a function on a thread; urgent calls come before all that wait."""
+        future: Future[_T] = Future()
+        with self._wake:
+            if is_urgent:
+                self._calls.appendleft((future, call))
+            else:
+                self._calls.append((future, call))
+            if self._num_idle:
+                self._wake.notify()
+            elif self._num_threads < self._most:
+                self._num_threads += 1
+                threading.Thread(target=self._work, name="penstock-store", daemon=True).start()
+        return future
+
+    def _work(self) -> None:
+        while True:
+            with self._wake:
+                while not self._calls:
+                    self._num_idle += 1
+                    is_woken = self._wake.wait(_IDLE_SECONDS)
+                    self._num_idle -= 1
+                    if not is_woken and not self._calls:
+                        self._num_threads -= 1
+                        return
+                future, call = self._calls.popleft()
+            if future.set_running_or_notify_cancel():
+                try:
+                    future.set_result(call())
+                except BaseException as error:
+                    future.set_exception(error)
+            del future, call  # a thread that waits must not keep the bytes of the last answer
+
+
+_threads: tuple[int, RequestThreads] | None = None
+
+
+def request_threads() -> RequestThreads:
+    """Return the threads of this process."""
+    global _threads  # noqa: PLW0603 - one per process, and a forked one has none
+    if _threads is None or _threads[0] != os.getpid():
+        _threads = (os.getpid(), RequestThreads())
+    return _threads[1]
+
+
+def wait(future: Future[_T]) -> _T:
+    """Return the result of a future; ends early if the loader that waits for it was closed.
+
+    Raises:
+        StoppedError: The loader was closed.
+    """
+    while True:
+        try:
+            return future.result(_POLL_SECONDS)
+        except TimeoutError:
+            if future.done():  # the call itself raised it
+                raise
+            give_up_if_stopped()
+
+
+def call_all(calls: Sequence[Callable[[], _T]]) -> Iterator[_T]:
+    """Yield the results of functions in order; all are called at the same time, as far as threads allow."""
+    futures = [request_threads().submit(call) for call in calls]
+    try:
+        for future in futures:
+            yield wait(future)
+    finally:
+        for future in futures:
+            future.cancel()

@@ -1,0 +1,191 @@
+"""Paths in object stores: `s3://bucket/folder/file`, `gs://…`, `az://…` and `https://…`.
+
+In: a path that a caller passed. Out: a `StorePath`, which has what readers use of `pathlib.Path`; its parts
+cannot leave their bucket. Nothing here sends a request.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from pathlib import Path
+from typing import Final, TypeAlias, TypeGuard
+
+from penstock.errors import OptionError
+
+SCHEMES: Final = ("s3", "gs", "az", "https", "http")
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<bucket>[^/]*)/*(?P<key>.*)", re.DOTALL)
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(:\d+)?")
+_LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
+
+
+class StorePath:
+    """The path of an object in a store, or of a folder: a common beginning of keys.
+
+    Attributes:
+        scheme: "s3", "gs", "az", "https" or "http".
+        bucket: Name of the bucket or container; of HTTPS, the host.
+        key: Key of the object, without a slash at either end; "" for the bucket itself.
+
+    Example:
+        >>> folder = StorePath("s3", "animals", "pets")
+        >>> str(folder / "penstock.json"), (folder / "penstock.json").name
+        ('s3://animals/pets/penstock.json', 'penstock.json')
+    """
+
+    __slots__ = ("bucket", "key", "scheme")
+
+    def __init__(self, scheme: str, bucket: str, key: str = "") -> None:
+        self.scheme = scheme
+        self.bucket = bucket
+        self.key = "/".join(part for part in key.split("/") if part)
+
+    @property
+    def name(self) -> str:
+        """Last part of the key."""
+        return self.key.rpartition("/")[2]
+
+    @property
+    def suffix(self) -> str:
+        """End of the name from its last dot, or ""."""
+        return Path(self.name).suffix
+
+    @property
+    def stem(self) -> str:
+        """Name without its suffix."""
+        return Path(self.name).stem
+
+    @property
+    def parent(self) -> StorePath:
+        """Folder of the object."""
+        return StorePath(self.scheme, self.bucket, self.key.rpartition("/")[0])
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether the protocol can write objects."""
+        return self.scheme in ("s3", "gs", "az")
+
+    def with_name(self, name: str) -> StorePath:
+        """Return the path of another object in the same folder."""
+        return self.parent / name
+
+    def relative_to(self, folder: StorePath) -> str:
+        """Return the part of the key after the key of a folder.
+
+        Raises:
+            ValueError: The object is not in the folder.
+        """
+        prefix = f"{folder.key}/" if folder.key else ""
+        if (self.scheme, self.bucket) != (folder.scheme, folder.bucket) or not self.key.startswith(prefix):
+            raise ValueError(f"{self} is not in {folder}")
+        return self.key[len(prefix) :]
+
+    def __truediv__(self, name: str) -> StorePath:
+        return StorePath(self.scheme, self.bucket, f"{self.key}/{name}")
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.bucket}/{self.key}".rstrip("/")
+
+    def __fspath__(self) -> str:
+        return str(self)
+
+    def __repr__(self) -> str:
+        return f"StorePath({str(self)!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, StorePath) and str(self) == str(other)
+
+    def __lt__(self, other: StorePath) -> bool:
+        return str(self) < str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+AnyPath: TypeAlias = Path | StorePath
+
+
+def is_store_path(path: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return whether a path names something in an object store, or would if its protocol were supported."""
+    if isinstance(path, StorePath):
+        return True
+    if not isinstance(path, str):  # pathlib joins the two slashes, so that a `Path` is always local
+        return False
+    match = _URL.fullmatch(path)
+    # A local path may contain "://" too, but not with such a beginning unless a folder is named "s3:".
+    return match is not None and (match["scheme"].lower() in SCHEMES or not os.path.lexists(path))
+
+
+def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
+    """Return a path in an object store.
+
+    Raises:
+        OptionError: The protocol is not supported, the bucket has no valid name, or the path contains
+            credentials.
+    """
+    if isinstance(path, StorePath):
+        return path
+    match = _URL.fullmatch(os.fspath(path))
+    scheme = "" if match is None else match["scheme"].lower()
+    if match is None or scheme not in SCHEMES:
+        expected = "s3://, gs://, az:// or https://"
+        raise OptionError("protocol of the path", expected=expected, got=f"{scheme}://")
+    bucket, key = match["bucket"], match["key"]
+    # Neither the bucket nor the key is shown: what was meant as a password may be in them.
+    if "@" in bucket or (scheme in ("https", "http") and ("?" in key or "#" in key)):
+        raise OptionError(
+            f"path that begins with {scheme}://",
+            expected="no user name, password or query",
+            got="one of them",
+            advice="Paths are written to manifests and logs. Pass credentials in the environment.",
+        )
+    if not _BUCKET.fullmatch(bucket):
+        raise OptionError(f"bucket of a {scheme}:// path", expected="a name", got=repr(bucket))
+    if scheme == "http" and not _LOOPBACK.fullmatch(bucket):
+        raise OptionError("protocol of the path", expected="https://", got="http://, which is not encrypted")
+    if any(part in (".", "..") for part in key.split("/")) or not key.isprintable():
+        raise OptionError(f"key of a {scheme}:// path", expected="no '.' or '..' parts", got=repr(key))
+    return StorePath(scheme, bucket, key)
+
+
+def as_path(path: str | os.PathLike[str]) -> AnyPath:
+    """Return a path as a `Path`, or as a `StorePath` if it names something in an object store."""
+    return parse_store_path(path) if is_store_path(path) else Path(path)
+
+
+def split_pattern(path: StorePath) -> tuple[StorePath, re.Pattern[str]] | None:
+    """Return the folder before the first wildcard of a path, and a pattern for keys; None without wildcards.
+
+    `*` and `?` match within one part of the key, `**` matches any number of parts.
+    """
+    if not glob.has_magic(path.key):
+        return None
+    parts = path.key.split("/")
+    first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
+    pattern = "".join(
+        "(?:[^/]+/)*"
+        if part == "**" and i < len(parts) - 1
+        # `fnmatch.translate` would let * match slashes.
+        else _translate(part) + ("/" if i < len(parts) - 1 else "")
+        for i, part in enumerate(parts)
+    )
+    return StorePath(path.scheme, path.bucket, "/".join(parts[:first])), re.compile(pattern)
+
+
+def _translate(part: str) -> str:
+    """Return the regular expression of one part of a pattern."""
+    if part == "**":
+        return ".*"
+    found, at = "", 0
+    for match in re.finditer(r"\*+|\?|\[(!?)([^\]]+)\]", part):
+        found += re.escape(part[at : match.start()])
+        if match[0].startswith("*"):
+            found += "[^/]*"
+        elif match[0] == "?":
+            found += "[^/]"
+        else:
+            inner = match[2].replace("\\", "\\\\").replace("^", "\\^")
+            found += f"[{'^' if match[1] else ''}{inner}]"
+        at = match.end()
+    return found + re.escape(part[at:])

@@ -1,0 +1,220 @@
+"""Data sets in an object store: opening, reading, checking, and an index of all shards."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("obstore")
+pytest.importorskip("moto")
+
+import penstock as ps
+from penstock.errors import (
+    ChangedFileError,
+    CorruptRecordError,
+    MissingShardError,
+    NoSuchPathError,
+    OptionError,
+    StoreError,
+)
+from penstock.jobs.check.inspect import inspect
+from penstock.jobs.check.verify import verify
+from store_server import MotoServer, Proxy, make_bucket, put_object, set_environment, upload_folder
+
+NUM_ROWS = 6000
+
+
+@pytest.fixture(scope="module")
+def server():
+    server = MotoServer()
+    make_bucket(server.port, "animals")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def proxy(server, monkeypatch):
+    proxy = Proxy(server.port)
+    for name, value in set_environment(proxy.url, {}).items():
+        monkeypatch.setenv(name, value)
+    yield proxy
+    proxy.close()
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory, server) -> Path:
+    folder = tmp_path_factory.mktemp("data") / "pets"
+    rng = np.random.default_rng(7)
+    table = {
+        "price": rng.normal(size=NUM_ROWS).round(3),
+        "name": [
+            f"pet {number} " + "x" * int(size) for number, size in enumerate(rng.integers(0, 400, NUM_ROWS))
+        ],
+        "sold": rng.integers(0, 2, NUM_ROWS),
+    }
+    ps.convert(table, folder, target="sold", num_shards=4, seed=3)
+    upload_folder(server.port, folder, "animals", "pets")
+    return folder
+
+
+def load(dataset, **options):
+    return [inputs["name"] for inputs, _ in dataset["train"].loader(batch_size=256, seed=5, **options)]
+
+
+def names(batches):
+    return [column.values() if hasattr(column, "values") else list(column) for column in batches]
+
+
+@pytest.mark.parametrize("shuffle", [False, "block", "global"])
+def test_batches_of_a_store_equal_those_of_a_disk(proxy, local, shuffle):
+    remote = names(load(ps.open("s3://animals/pets"), shuffle=shuffle))
+    assert remote == names(load(ps.open(local), shuffle=shuffle))
+    assert sum(map(len, remote)) == len(ps.open(local)["train"])
+
+
+def test_shuffle_on_a_store_is_in_blocks_by_default(proxy, local):
+    remote = names(load(ps.open("s3://animals/pets"), shuffle=True))
+    assert remote == names(load(ps.open(local), shuffle="block"))
+
+
+def test_samples_columns_and_tables_equal_those_of_a_disk(proxy, local):
+    remote, near = ps.open("s3://animals/pets/"), ps.open(local)
+    assert remote.schema == near.schema
+    assert remote["test"][3] == near["test"][3]
+    assert list(remote["validation"]) == list(near["validation"])
+    assert remote["train"].to_arrow().equals(near["train"].to_arrow())
+
+
+def test_opening_takes_one_request(proxy, local):
+    ps.open("s3://animals/pets")
+    assert [(each.method, each.key) for each in proxy.requests] == [("GET", "pets/penstock.json")]
+
+
+@pytest.mark.parametrize("rank", [0, 1, 2])
+def test_each_rank_reads_its_share(proxy, local, rank):
+    for shuffle in (False, "block"):
+        remote = names(load(ps.open("s3://animals/pets"), shuffle=shuffle, shard=(rank, 3)))
+        assert remote == names(load(ps.open(local), shuffle=shuffle, shard=(rank, 3)))
+
+
+def test_a_loader_resumes_in_the_middle_of_a_window(proxy, local):
+    whole = names(load(ps.open("s3://animals/pets"), shuffle="block"))
+    loader = ps.open("s3://animals/pets")["train"].loader(batch_size=256, seed=5, shuffle="block")
+    loader.load_state_dict(
+        ps.open(local)["train"].loader(batch_size=256, seed=5, shuffle="block").state_at(7)
+    )
+    proxy.clear()
+    rest = [inputs["name"] for inputs, _ in loader]
+    assert names(rest) == whole[7:]
+    assert proxy.count(ending=".tfrecord") <= 8  # ranges, not records
+
+
+def test_single_shards_and_patterns_use_the_manifest(proxy, local):
+    one = ps.open("s3://animals/pets/train-00001-of-00004.tfrecord")
+    assert one.splits == ("train",)
+    assert one["train"][0] == ps.open(local / "train-00001-of-00004.tfrecord")["train"][0]
+    several = ps.open("s3://animals/pets/train-*.tfrecord")
+    assert len(several["train"]) == len(ps.open(local)["train"])
+
+
+def test_files_without_a_manifest_are_scanned(proxy, server, local, tmp_path):
+    shard = next(local.glob("test-*.tfrecord"))
+    put_object(server.port, "animals", "bare/test-00000-of-00001.tfrecord", shard.read_bytes())
+    dataset = ps.open("s3://animals/bare")
+    assert list(dataset["test"])[5]["name"] == ps.open(local)["test"][5]["name"]
+
+
+def test_compressed_shards_are_read_in_any_order(proxy, server, tmp_path, monkeypatch):
+    monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
+    table = {"number": np.arange(500) * 0.5, "sold": np.arange(500) % 2}
+    near = ps.convert(table, tmp_path / "zipped", target="sold", compression="gzip")
+    upload_folder(server.port, tmp_path / "zipped", "animals", "zipped")
+    remote = ps.open("s3://animals/zipped")
+    assert list(remote["train"]) == list(near["train"])
+    for shuffle in (False, "global"):
+        pairs = [list(each["train"].loader(batch_size=32, shuffle=shuffle)) for each in (remote, near)]
+        assert all((a["number"] == b["number"]).all() for (a, _), (b, _) in zip(*pairs, strict=True))
+
+
+def test_a_data_set_can_be_pickled(proxy, local):
+    dataset = pickle.loads(pickle.dumps(ps.open("s3://animals/pets")))  # noqa: S301
+    assert dataset["train"][0] == ps.open(local)["train"][0]
+
+
+def test_inspect_and_verify_read_all_bytes(proxy, local):
+    found = inspect("s3://animals/pets")
+    assert found.survey.records == NUM_ROWS
+    assert found.to_json()["fields"] == inspect(local).to_json()["fields"]
+    result = verify("s3://animals/pets")
+    assert result.faults == ()
+    assert result.num_records == NUM_ROWS
+    assert result.num_bytes == verify(local).num_bytes
+
+
+def test_damage_is_found_by_crc_and_by_verify(proxy, server, local, tmp_path):
+    upload_folder(server.port, local, "animals", "damaged")
+    name = "train-00002-of-00004.tfrecord"
+    data = bytearray((local / name).read_bytes())
+    data[5000] ^= 4
+    put_object(server.port, "animals", f"damaged/{name}", bytes(data))
+    with pytest.raises(CorruptRecordError) as caught:
+        load(ps.open("s3://animals/damaged"), shuffle="block")
+    assert caught.value.path == f"s3://animals/damaged/{name}"
+    assert caught.value.field == "payload"
+    faults = verify("s3://animals/damaged").faults
+    assert {str(fault.path) for fault in faults} == {f"s3://animals/damaged/{name}"}
+    dataset = ps.open("s3://animals/damaged", on_error="skip")
+    assert sum(map(len, names(load(dataset)))) == len(ps.open(local)["train"]) - 1
+
+
+def test_a_missing_shard_is_an_error(proxy, server, local):
+    for path in local.rglob("*"):
+        if path.is_file() and path.name != "train-00001-of-00004.tfrecord":
+            put_object(server.port, "animals", f"gap/{path.relative_to(local)}", path.read_bytes())
+    with pytest.raises(MissingShardError) as caught:
+        load(ps.open("s3://animals/gap"))
+    assert caught.value.path == "s3://animals/gap"
+
+
+@pytest.mark.parametrize("change", ["same size", "other size"])
+def test_an_object_that_changes_under_the_reader_is_an_error(proxy, server, local, change):
+    upload_folder(server.port, local, "animals", "moving")
+    dataset = ps.open("s3://animals/moving")
+    assert dataset["train"][0]["name"]
+    name = "train-00000-of-00004.tfrecord"
+    data = (local / name).read_bytes()
+    other = data[::-1] if change == "same size" else data[:-16]
+    put_object(server.port, "animals", f"moving/{name}", other)
+    with pytest.raises(ChangedFileError) as caught:
+        load(dataset)
+    assert caught.value.path == f"s3://animals/moving/{name}"
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("s3://animals/nothing", NoSuchPathError),
+        ("s3://animals/nothing-*.tfrecord", NoSuchPathError),
+        ("s3://no-such-bucket/pets", StoreError),
+        ("ftp://animals/pets", OptionError),
+        ("s3://key:secret-word@animals/pets", OptionError),
+        ("https://example.org/pets?token=secret-word", OptionError),
+        ("http://example.org/pets", OptionError),
+        ("s3://animals/../pets", OptionError),
+    ],
+)
+def test_paths_that_cannot_be_opened_are_refused(proxy, path, kind):
+    with pytest.raises(kind) as caught:
+        ps.open(path)
+    assert "secret-word" not in str(caught.value)
+
+
+def test_https_reads_a_data_set_and_single_files(proxy, local):
+    proxy.is_public = True
+    base = f"http://127.0.0.1:{proxy.port}/animals"
+    dataset = ps.open(f"{base}/pets")
+    assert names(load(dataset, shuffle="block")) == names(load(ps.open(local), shuffle="block"))
+    assert len(ps.open(f"{base}/pets/test-00000-of-00001.tfrecord")["test"]) == len(ps.open(local)["test"])
