@@ -53,3 +53,29 @@ def pets(tmp_path) -> Path:
     write_plain(folder / "train-00001-of-00002.tfrecord", [example(name="Bo", age=1)])
     write_plain(folder / "test-00000-of-00001.tfrecord", [example(name="Kim", age=9)])
     return folder
+
+
+@pytest.fixture(scope="session")
+def store_port():
+    """Port of an S3 server on loopback, with an empty bucket `animals`."""
+    pytest.importorskip("obstore")
+    pytest.importorskip("moto")
+    from store_server import MotoServer, make_bucket  # noqa: PLC0415 - the server is not always installed
+
+    server = MotoServer()
+    make_bucket(server.port, "animals")
+    yield server.port
+    server.close()
+
+
+@pytest.fixture
+def store(store_port, monkeypatch):
+    """A proxy before the S3 server, which the environment names; the bucket is empty again."""
+    from store_server import Proxy, empty_bucket, set_environment  # noqa: PLC0415
+
+    empty_bucket(store_port, "animals")
+    proxy = Proxy(store_port)
+    for name, value in set_environment(proxy.url, {}).items():
+        monkeypatch.setenv(name, value)
+    yield proxy
+    proxy.close()

@@ -235,3 +235,9 @@ def upload_folder(port: int, folder: Path, bucket: str, prefix: str) -> None:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             put_object(port, bucket, f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
+
+
+def empty_bucket(port: int, bucket: str) -> None:
+    while keys := list_keys(port, bucket):
+        for key in keys:
+            assert send(port, "DELETE", f"/{bucket}/{key}")[0] == 204

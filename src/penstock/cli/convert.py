@@ -102,7 +102,8 @@ def _read_options(args: argparse.Namespace) -> ConvertOptions:
     given = list_given(args, _OPTIONS)
     if args.shard_size is not None:
         given["shard_bytes"] = args.shard_size
-    return make_options(**given, shuffle=not args.no_shuffle, overwrite=args.overwrite, resume=args.resume)
+    flags = {name: getattr(args, name) for name in ("overwrite", "resume", "clean")}
+    return make_options(**given, shuffle=not args.no_shuffle, **flags)
 
 
 def read_overrides(args: argparse.Namespace) -> PlanOverrides:

@@ -67,6 +67,9 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
     add_on_error(group, "invalid rows", collect=" in OUT/rejects.jsonl")
     group.add_argument("--overwrite", action="store_true", help="replace an existing data set")
     group.add_argument("--resume", action="store_true", help="continue a conversion that was interrupted")
+    group.add_argument(
+        "--clean", action="store_true", help="remove what interrupted conversions left in an object store"
+    )
 
 
 def _parse_size(text: str) -> int:

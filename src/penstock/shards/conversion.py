@@ -13,7 +13,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import chain, groupby
-from pathlib import Path
 from threading import BoundedSemaphore
 from typing import Any, Final, TypeAlias
 
@@ -43,6 +42,7 @@ from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
 from penstock.shards.tfds import TFDS_NAMES, describe_tfds
 from penstock.statistics.statistics import Statistics
+from penstock.storage.store_path import AnyPath
 
 FinalizeSchema: TypeAlias = Callable[[Mapping[str, int]], Schema]
 """Returns the final schema, given the number of rows in which each field is missing."""
@@ -80,7 +80,7 @@ _MAX_FINISHING = 2  # shards that wait for the disk at the same time
 _BLOCKS_BETWEEN = 32  # blocks after which freed memory is returned to the system, for large sources
 
 OnProgress: TypeAlias = Callable[[ConversionProgress], None]
-MeasureShards: TypeAlias = Callable[[Path, SplitEntry, Schema, int], dict[str, Any]]
+MeasureShards: TypeAlias = Callable[[AnyPath, SplitEntry, Schema, int], dict[str, Any]]
 """Returns the statistics of a split from its written shards; provided by the stages that read shards."""
 
 
@@ -250,6 +250,7 @@ class Conversion:
             statistics=self._measure(assignment, schema, splits),
             version=version("penstock"),
             request=details.request.seal(content, details.source),
+            folder=self._staging.shards_folder,
         )
         self._write_metadata(manifest)
         self._staging.commit()

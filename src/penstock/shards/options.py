@@ -47,6 +47,8 @@ class ConvertOptions:
         max_rejects: Maximum number of rejected rows; more are an error.
         overwrite: Whether an existing data set may be replaced. It is kept until the new one is complete.
         resume: Whether to continue an interrupted conversion.
+        clean: Whether to remove what interrupted conversions, and data sets that were replaced, left in an
+            object store. No other conversion may write there, and no reader may use what was replaced.
         drop: Columns that are not written.
         rename: New names of fields, by column name.
         plan: Path of a plan file, as `penstock convert --plan` prints it, or its content.
@@ -78,6 +80,7 @@ class ConvertOptions:
     max_rejects: int = 1000
     overwrite: bool = False
     resume: bool = False
+    clean: bool = False
     drop: str | tuple[str, ...] = ()
     rename: Mapping[str, str] = field(default_factory=dict)
     plan: str | os.PathLike[str] | Mapping[str, Any] | None = None
@@ -102,7 +105,7 @@ class ConvertOptions:
         checks.integers("seed", least=0, most=2**63 - 1)
         checks.integers("shard_bytes", "num_shards", "workers", "resize", least=1)
         checks.integers("max_rejects", least=0)
-        checks.flags("shuffle", "overwrite", "resume")
+        checks.flags("shuffle", "overwrite", "resume", "clean")
         if self.split is not None and self.split_by is not None:
             advice = "The column of split_by decides the split of each row: remove the shares."
             raise OptionError("split", expected="either split or split_by", got="both", advice=advice)
@@ -192,6 +195,7 @@ class ConvertChoices(TypedDict, total=False):
     max_rejects: int
     overwrite: bool
     resume: bool
+    clean: bool
     drop: str | tuple[str, ...]
     rename: Mapping[str, str]
     plan: str | os.PathLike[str] | Mapping[str, Any] | None

@@ -8,9 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-pytest.importorskip("obstore")
-pytest.importorskip("moto")
-
 import penstock as ps
 from penstock.errors import (
     ChangedFileError,
@@ -22,30 +19,25 @@ from penstock.errors import (
 )
 from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
-from store_server import MotoServer, Proxy, make_bucket, put_object, set_environment, upload_folder
+from store_server import put_object, upload_folder
 
 NUM_ROWS = 6000
 
 
-@pytest.fixture(scope="module")
-def server():
-    server = MotoServer()
-    make_bucket(server.port, "animals")
-    yield server
-    server.close()
+@pytest.fixture
+def server(store, store_port):
+    return store_port
 
 
 @pytest.fixture
-def proxy(server, monkeypatch):
-    proxy = Proxy(server.port)
-    for name, value in set_environment(proxy.url, {}).items():
-        monkeypatch.setenv(name, value)
-    yield proxy
-    proxy.close()
+def proxy(store, local, store_port):
+    upload_folder(store_port, local, "animals", "pets")
+    store.clear()
+    return store
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory, server) -> Path:
+def local(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("data") / "pets"
     rng = np.random.default_rng(7)
     table = {
@@ -56,7 +48,6 @@ def local(tmp_path_factory, server) -> Path:
         "sold": rng.integers(0, 2, NUM_ROWS),
     }
     ps.convert(table, folder, target="sold", num_shards=4, seed=3)
-    upload_folder(server.port, folder, "animals", "pets")
     return folder
 
 
@@ -122,7 +113,7 @@ def test_single_shards_and_patterns_use_the_manifest(proxy, local):
 
 def test_files_without_a_manifest_are_scanned(proxy, server, local, tmp_path):
     shard = next(local.glob("test-*.tfrecord"))
-    put_object(server.port, "animals", "bare/test-00000-of-00001.tfrecord", shard.read_bytes())
+    put_object(server, "animals", "bare/test-00000-of-00001.tfrecord", shard.read_bytes())
     dataset = ps.open("s3://animals/bare")
     assert list(dataset["test"])[5]["name"] == ps.open(local)["test"][5]["name"]
 
@@ -131,7 +122,7 @@ def test_compressed_shards_are_read_in_any_order(proxy, server, tmp_path, monkey
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "cache"))
     table = {"number": np.arange(500) * 0.5, "sold": np.arange(500) % 2}
     near = ps.convert(table, tmp_path / "zipped", target="sold", compression="gzip")
-    upload_folder(server.port, tmp_path / "zipped", "animals", "zipped")
+    upload_folder(server, tmp_path / "zipped", "animals", "zipped")
     remote = ps.open("s3://animals/zipped")
     assert list(remote["train"]) == list(near["train"])
     for shuffle in (False, "global"):
@@ -155,11 +146,11 @@ def test_inspect_and_verify_read_all_bytes(proxy, local):
 
 
 def test_damage_is_found_by_crc_and_by_verify(proxy, server, local, tmp_path):
-    upload_folder(server.port, local, "animals", "damaged")
+    upload_folder(server, local, "animals", "damaged")
     name = "train-00002-of-00004.tfrecord"
     data = bytearray((local / name).read_bytes())
     data[5000] ^= 4
-    put_object(server.port, "animals", f"damaged/{name}", bytes(data))
+    put_object(server, "animals", f"damaged/{name}", bytes(data))
     with pytest.raises(CorruptRecordError) as caught:
         load(ps.open("s3://animals/damaged"), shuffle="block")
     assert caught.value.path == f"s3://animals/damaged/{name}"
@@ -173,7 +164,7 @@ def test_damage_is_found_by_crc_and_by_verify(proxy, server, local, tmp_path):
 def test_a_missing_shard_is_an_error(proxy, server, local):
     for path in local.rglob("*"):
         if path.is_file() and path.name != "train-00001-of-00004.tfrecord":
-            put_object(server.port, "animals", f"gap/{path.relative_to(local)}", path.read_bytes())
+            put_object(server, "animals", f"gap/{path.relative_to(local)}", path.read_bytes())
     with pytest.raises(MissingShardError) as caught:
         load(ps.open("s3://animals/gap"))
     assert caught.value.path == "s3://animals/gap"
@@ -181,13 +172,13 @@ def test_a_missing_shard_is_an_error(proxy, server, local):
 
 @pytest.mark.parametrize("change", ["same size", "other size"])
 def test_an_object_that_changes_under_the_reader_is_an_error(proxy, server, local, change):
-    upload_folder(server.port, local, "animals", "moving")
+    upload_folder(server, local, "animals", "moving")
     dataset = ps.open("s3://animals/moving")
     assert dataset["train"][0]["name"]
     name = "train-00000-of-00004.tfrecord"
     data = (local / name).read_bytes()
     other = data[::-1] if change == "same size" else data[:-16]
-    put_object(server.port, "animals", f"moving/{name}", other)
+    put_object(server, "animals", f"moving/{name}", other)
     with pytest.raises(ChangedFileError) as caught:
         load(dataset)
     assert caught.value.path == f"s3://animals/moving/{name}"

@@ -54,7 +54,7 @@ from penstock.shards.request import (
 )
 from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
-from penstock.shards.staging import Staging, clear_leftover
+from penstock.shards.staging import Staging, clear_leftover, make_staging
 from penstock.source.block import LARGE_BYTES, Block, PeekedSource, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
@@ -66,7 +66,7 @@ _BLOCK_ROWS: Final = 4096
 _BLOCK_BYTES: Final = 16 << 20
 
 
-def measure_shards(folder: Path, split: SplitEntry, schema: Schema, seed: int) -> dict[str, Any]:
+def measure_shards(folder: AnyPath, split: SplitEntry, schema: Schema, seed: int) -> dict[str, Any]:
     """Read the shards of a split once, and return its statistics for the manifest.
 
     Blocks have a fixed number of records and are merged in order, so that the result is deterministic.
@@ -105,7 +105,7 @@ class Converted:
         notes: Notes for the user.
     """
 
-    out: Path
+    out: AnyPath
     manifest: Manifest
     plan: Plan | None
     num_rows: int
@@ -187,7 +187,7 @@ def run_conversion(
         if not opened.is_repeatable:
             raise refuse_unrepeatable(opened.name, folder)
         return _confirm(_prepare_raw(opened, overrides, options, on_plan), folder, options, on_progress)
-    staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
+    staging = make_staging(out, overwrite=options.overwrite, resume=options.resume, clean=options.clean)
     with staging:  # locks the output folder before the source is read
         return _run(_prepare_raw(opened, overrides, options, on_plan), staging, options, on_progress)
 
@@ -208,7 +208,7 @@ def _run_stored(
     )
     if (folder := find_finished(out, options)) is not None:
         return _confirm(prepared, folder, options, on_progress)
-    staging = Staging(out, overwrite=options.overwrite, resume=options.resume)
+    staging = make_staging(out, overwrite=options.overwrite, resume=options.resume, clean=options.clean)
     with staging:
         return _run(prepared, staging, options, on_progress)
 
@@ -296,7 +296,7 @@ def _run(
 
 
 def _confirm(
-    prepared: _Prepared, folder: Path, options: ConvertOptions, on_progress: OnProgress | None
+    prepared: _Prepared, folder: AnyPath, options: ConvertOptions, on_progress: OnProgress | None
 ) -> Converted:
     """Check that the finished data set matches the request, and return it.
 
@@ -316,7 +316,12 @@ def _confirm(
     manifest = load_finished(folder)  # loaded again, because reading may take hours
     request.check_content(manifest, folder, content, source)
     check_shards(folder, manifest)
-    clear_leftover(folder, request.journal_form)
+    if isinstance(folder, Path):
+        clear_leftover(folder, request.journal_form)
+    elif options.clean:
+        from penstock.shards.remote_staging import clean_leftovers  # noqa: PLC0415 - with obstore
+
+        clean_leftovers(folder)
     num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
     notes = (*prepared.list_notes(), "The data set was already complete: nothing was written.")
     return Converted(folder, manifest, prepared.plan, num_rows, notes)

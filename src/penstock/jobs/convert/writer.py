@@ -29,7 +29,7 @@ from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, ManifestDetails
 from penstock.shards.options import ConvertChoices, make_options
 from penstock.shards.request import find_finished, refuse_unrepeatable, request_raw
-from penstock.shards.staging import Staging
+from penstock.shards.staging import make_staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
@@ -156,7 +156,12 @@ class Writer:
                 )
         if (folder := find_finished(out, self._options)) is not None:
             raise refuse_unrepeatable("samples that are written one by one", folder)
-        self._staging = Staging(out, overwrite=self._options.overwrite, resume=self._options.resume)
+        self._staging = make_staging(
+            out,
+            overwrite=self._options.overwrite,
+            resume=self._options.resume,
+            clean=self._options.clean,
+        )
         self._staging.__enter__()
         self._samples: list[Mapping[str, Any]] = []
         self._num_bytes = 0
