@@ -56,7 +56,7 @@ def pets(tmp_path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def store_port():
+def s3_port():
     """Port of an S3 server on loopback, with an empty bucket `animals`."""
     pytest.importorskip("obstore")
     pytest.importorskip("moto")
@@ -69,12 +69,12 @@ def store_port():
 
 
 @pytest.fixture
-def store(store_port, monkeypatch):
+def s3(s3_port, monkeypatch):
     """A proxy before the S3 server, which the environment names; the bucket is empty again."""
     from store_server import Proxy, empty_bucket, set_environment  # noqa: PLC0415
 
-    empty_bucket(store_port, "animals")
-    proxy = Proxy(store_port)
+    empty_bucket(s3_port, "animals")
+    proxy = Proxy(s3_port)
     for name, value in set_environment(proxy.url, {}).items():
         monkeypatch.setenv(name, value)
     yield proxy

@@ -36,7 +36,7 @@ ABOVE = ("jobs", "report", "view", "examples", "cli")
 PUBLIC = ("fields", "options", "penstock")  # what users import; the first two export classes of other parts
 BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
 RAW_DATA = ("source", "plan", "encode")
-SHARDS_BEHIND_THE_DISK = {"shards.manifest", "shards.entry", "shards.index"}
+SHARDS_BEHIND_THE_DISK = {"shards.manifest", "shards.entry", "shards.index", "shards.combined_index"}
 # The one exception to the direction of imports: a loader and a split load the bridge to a framework late.
 LATE = {"batch.loader": "bridge", "dataset": "bridge"}
 
@@ -90,6 +90,7 @@ HEAVY = {
     "safetensors": ("training.tensor_file",),
     "starlette": ("view.access", "view.application"),  # loaded by `penstock view` alone
     "uvicorn": ("view.server",),
+    "obstore": ("storage.object_store",),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
     "jax": ("bridge.jax",),  # loaded by to_jax() alone
 }

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
@@ -33,7 +32,7 @@ _MAX_NAMED: Final = 3
 
 
 def refuse_difference(
-    before: Mapping[str, Any], now: Mapping[str, Any], *, what: str, path: Path, advice: str
+    before: Mapping[str, Any], now: Mapping[str, Any], *, what: str, path: AnyPath, advice: str
 ) -> None:
     """Refuse a request that differs from an earlier one.
 
@@ -125,7 +124,7 @@ class Request:
         parts = {"rows": content.num_rows, "content": content.digest, "options": self.outline}
         return {"digest": _digest({**parts, "source": list(source)}), **parts}
 
-    def check_options(self, manifest: Manifest, path: Path) -> None:
+    def check_options(self, manifest: Manifest, path: AnyPath) -> None:
         """Compare the options with those of a finished data set.
 
         Raises:
@@ -151,7 +150,7 @@ class Request:
         )
 
     def check_content(
-        self, manifest: Manifest, path: Path, content: Content, source: Sequence[Mapping[str, Any]]
+        self, manifest: Manifest, path: AnyPath, content: Content, source: Sequence[Mapping[str, Any]]
     ) -> None:
         """Compare the digest of request and content with that of a finished data set.
 

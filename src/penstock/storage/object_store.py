@@ -53,6 +53,7 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 
 _PART_BYTES: Final = 16 << 20  # of uploads of files
 _PARTS_AT_A_TIME: Final = 4
+_MACHINE_ROLES: Final = "http://169.254.169.254"
 _MAX_SHOWN: Final = 300  # characters of the text of an error
 
 
@@ -268,7 +269,7 @@ def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
 def _is_final(error: Exception) -> bool:
     """Return whether an error is not worth another attempt: the client has repeated it already."""
     text = str(error)
-    return "NoSuchBucket" in text or "retries" in text or "onfig" in text
+    return any(each in text for each in ("NoSuchBucket", "retries", "onfig", _MACHINE_ROLES))
 
 
 def _changed(path: StorePath, expected: str, got: str) -> ChangedFileError:
@@ -293,6 +294,9 @@ def _failed(path: StorePath, error: Exception) -> StoreError:
     text = str(error)
     if "NoSuchBucket" in text:
         return StoreError("no such bucket", path=path, advice="Check the path, and create the bucket.")
+    if _MACHINE_ROLES in text:  # the last place that the client asks for credentials
+        advice = "Set them in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        return StoreError("no credentials were found", path=path, advice=advice)
     advice = "Check the network and the endpoint of the store, and try again."
     return StoreError(f"the request failed ({clean_text(text)})", path=path, advice=advice)
 

@@ -1,4 +1,4 @@
-"""Data sets in an object store: opening, reading, checking, and an index of all shards."""
+"""Data sets in an object s3: opening, reading, checking, and an index of all shards."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NUM_ROWS = 6000
 
 
 @pytest.fixture
-def server(store, store_port):
-    return store_port
+def server(s3, s3_port):
+    return s3_port
 
 
 @pytest.fixture
-def proxy(store, local, store_port):
-    upload_folder(store_port, local, "animals", "pets")
-    store.clear()
-    return store
+def proxy(s3, local, s3_port):
+    upload_folder(s3_port, local, "animals", "pets")
+    s3.clear()
+    return s3
 
 
 @pytest.fixture(scope="module")

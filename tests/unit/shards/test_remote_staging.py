@@ -1,12 +1,12 @@
-"""Conversions to an object store: what is written, in which order, and what an unfinished one leaves."""
+"""Conversions to an object s3: what is written, in which order, and what an unfinished one leaves."""
 
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -43,69 +43,69 @@ def folders(port: int) -> set[str]:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_shards_equal_those_of_a_disk(store, store_port, tmp_path, compression):
+def test_shards_equal_those_of_a_disk(s3, s3_port, tmp_path, compression):
     near = convert(out=tmp_path / "pets", compression=compression)
     remote = convert(compression=compression)
     assert hashes(remote) == hashes(near)
     assert remote.manifest.statistics == near.manifest.statistics
-    (folder,) = folders(store_port)
+    (folder,) = folders(s3_port)
     assert remote.manifest.folder == folder
     for shard in near.manifest.shards():
-        data = get_object(store_port, "animals", f"pets/{folder}/{shard.name}")
+        data = get_object(s3_port, "animals", f"pets/{folder}/{shard.name}")
         assert data == (tmp_path / "pets" / shard.name).read_bytes()
         index = f"{INDEX_FOLDER}/{shard.name}.idx"
-        data = get_object(store_port, "animals", f"pets/{folder}/{index}")
+        data = get_object(s3_port, "animals", f"pets/{folder}/{index}")
         assert data == (tmp_path / "pets" / index).read_bytes()
     assert list(remote["test"]) == list(near["test"])
 
 
-def test_statistics_that_are_read_from_shards_are_the_same(store, tmp_path, monkeypatch):
+def test_statistics_that_are_read_from_shards_are_the_same(s3, tmp_path, monkeypatch):
     monkeypatch.setattr("penstock.shards.conversion._MAX_HELD_BYTES", 0)
     near = convert(out=tmp_path / "pets", stratify=True)
     assert convert(stratify=True).manifest.statistics == near.manifest.statistics
 
 
-def test_first_batch_needs_two_requests_before_its_ranges(store):
+def test_first_batch_needs_two_requests_before_its_ranges(s3):
     convert()
-    store.clear()
+    s3.clear()
     for shuffle in (False, True):
-        store.clear()
+        s3.clear()
         with iter(ps.open(OUT)["train"].loader(batch_size=64, shuffle=shuffle)) as batches:
             next(batches)
-        kinds = [each.key.rpartition(".")[2] for each in store.requests]
+        kinds = [each.key.rpartition(".")[2] for each in s3.requests]
         assert kinds.index("tfrecord") <= 3
         assert set(kinds[kinds.index("tfrecord") :]) == {"tfrecord"}
 
 
-def test_the_manifest_is_put_last_and_only_if_absent(store):
+def test_the_manifest_is_put_last_and_only_if_absent(s3):
     convert()
-    puts = [each for each in store.requests if each.method == "PUT"]
+    puts = [each for each in s3.requests if each.method == "PUT"]
     assert puts[-1].key == "pets/penstock.json"
     assert puts[-1].headers["if-none-match"] == "*"
     assert [each.key for each in puts].count("pets/penstock.json") == 1
 
 
-def test_a_copy_of_the_objects_on_a_disk_opens(store, store_port, tmp_path):
+def test_a_copy_of_the_objects_on_a_disk_opens(s3, s3_port, tmp_path):
     remote = convert()
-    for key in list_keys(store_port, "animals", "pets/"):
+    for key in list_keys(s3_port, "animals", "pets/"):
         path = tmp_path / key
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(get_object(store_port, "animals", key) or b"")
+        path.write_bytes(get_object(s3_port, "animals", key) or b"")
     near = ps.open(tmp_path / "pets")
     assert list(near["train"]) == list(remote["train"])
     assert near.notes == remote.notes
 
 
-def test_existing_data_is_refused_and_stays(store, store_port):
+def test_existing_data_is_refused_and_stays(s3, s3_port):
     before = hashes(convert())
     with pytest.raises(PathError) as caught:
         convert(seed=1)
     assert caught.value.path == OUT
     assert hashes(ps.open(OUT)) == before
-    assert len(folders(store_port)) == 1
+    assert len(folders(s3_port)) == 1
 
 
-def test_overwrite_keeps_readers_of_the_old_data_working(store, store_port):
+def test_overwrite_keeps_readers_of_the_old_data_working(s3, s3_port):
     old = convert()
     batches = iter(old["train"].loader(batch_size=64))
     seen = [next(batches)[0]["height"]]
@@ -113,14 +113,14 @@ def test_overwrite_keeps_readers_of_the_old_data_working(store, store_port):
     seen += [inputs["height"] for inputs, _ in batches]
     assert sum(map(len, seen)) == len(old["train"])
     assert hashes(ps.open(OUT)) == hashes(new) != hashes(old)
-    assert len(folders(store_port)) == 2
+    assert len(folders(s3_port)) == 2
     convert(seed=1, resume=True, clean=True)
-    assert folders(store_port) == {new.manifest.folder}
+    assert folders(s3_port) == {new.manifest.folder}
     assert hashes(ps.open(OUT)) == hashes(new)
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
-def test_of_two_writers_one_wins(store, store_port, overwrite):
+def test_of_two_writers_one_wins(s3, s3_port, overwrite):
     if overwrite:
         convert(seed=5)
     won = []
@@ -128,21 +128,21 @@ def test_of_two_writers_one_wins(store, store_port, overwrite):
     def race(request):
         if request.method == "PUT" and request.key == "pets/penstock.json" and not won:
             won.append(True)
-            store.fault = None
-            store._lock.release()  # the other conversion sends requests, too
+            s3.fault = None
+            s3._lock.release()  # the other conversion sends requests, too
             try:
                 won.append(hashes(convert(seed=1, overwrite=overwrite)))
             finally:
-                store._lock.acquire()
+                s3._lock.acquire()
 
-    store.fault = race
+    s3.fault = race
     with pytest.raises(BusyError) as caught:
         convert(seed=2, overwrite=overwrite)
     assert caught.value.path == OUT
     assert hashes(ps.open(OUT)) == won[1]
 
 
-def test_a_lost_answer_to_the_last_write_is_not_an_error(store):
+def test_a_lost_answer_to_the_last_write_is_not_an_error(s3):
     lost = []
 
     def lose(request):
@@ -151,7 +151,7 @@ def test_a_lost_answer_to_the_last_write_is_not_an_error(store):
             return "lose"
         return None
 
-    store.fault = lose
+    s3.fault = lose
     dataset = convert()
     assert lost
     assert hashes(ps.open(OUT)) == hashes(dataset)
@@ -165,7 +165,7 @@ convert(resume={resume!r})
 """
 
 
-def kill_at(store, number: int) -> int:
+def kill_at(s3, number: int) -> int:
     """Kill a conversion when it sends its `number`-th upload; return the number of uploads."""
     child: list[subprocess.Popen] = []
     count = [0]
@@ -178,69 +178,69 @@ def kill_at(store, number: int) -> int:
                 return "drop"
         return None
 
-    store.fault = fault
-    here = os.path.dirname(__file__)
-    code = _CHILD.format(paths=[here, os.path.join(here, "..", "..")], resume=True)
-    store._lock.acquire()
+    s3.fault = fault
+    here = Path(__file__).parent
+    code = _CHILD.format(paths=[str(here), str(here.parent.parent)], resume=True)
+    s3._lock.acquire()
     try:
         child.append(subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.PIPE))
     finally:
-        store._lock.release()
+        s3._lock.release()
     _, errors = child[0].communicate()
     assert child[0].returncode in (0, -signal.SIGKILL), errors.decode()
-    store.fault = None
+    s3.fault = None
     return count[0]
 
 
 @pytest.mark.parametrize("number", [1, 3, 7, 20])
-def test_a_killed_writer_leaves_nothing_that_a_reader_sees(store, store_port, tmp_path, number):
-    kill_at(store, number)
+def test_a_killed_writer_leaves_nothing_that_a_reader_sees(s3, s3_port, tmp_path, number):
+    kill_at(s3, number)
     with pytest.raises(NoSuchPathError):
         ps.open(OUT)
-    left = list_keys(store_port, "animals", "pets/")
+    left = list_keys(s3_port, "animals", "pets/")
     assert all(key.startswith("pets/.shards-") for key in left)
-    store.clear()
+    s3.clear()
     dataset = convert(resume=True)
     assert hashes(dataset) == hashes(convert(out=tmp_path / "pets"))
-    assert len(folders(store_port)) == 1
+    assert len(folders(s3_port)) == 1
     whole = [key for key in left if key.endswith(".idx") and not key.endswith("all.idx")]
     names = [key.rpartition("/")[2].removesuffix(".idx") for key in whole]
-    sent = {each.key.rpartition("/")[2] for each in store.requests if each.method in ("PUT", "POST")}
+    sent = {each.key.rpartition("/")[2] for each in s3.requests if each.method in ("PUT", "POST")}
     assert not sent.intersection(names)  # complete shards are not sent again
 
 
-def test_leftovers_are_cleaned(store, store_port):
-    kill_at(store, 9)
-    assert folders(store_port)
+def test_leftovers_are_cleaned(s3, s3_port):
+    kill_at(s3, 9)
+    assert folders(s3_port)
     dataset = convert(seed=3, clean=True)
-    assert folders(store_port) == {dataset.manifest.folder}
+    assert folders(s3_port) == {dataset.manifest.folder}
 
 
-def test_resume_with_another_request_is_refused(store):
-    kill_at(store, 9)
+def test_resume_with_another_request_is_refused(s3):
+    kill_at(s3, 9)
     with pytest.raises(OptionError) as caught:
         convert(resume=True, seed=4, shuffle=False)
     assert caught.value.field is not None
 
 
-def test_resume_of_a_finished_data_set_sends_nothing(store):
+def test_resume_of_a_finished_data_set_sends_nothing(s3):
     convert()
-    store.clear()
+    s3.clear()
     convert(resume=True)
-    assert not [each for each in store.requests if each.method in ("PUT", "POST", "DELETE")]
+    assert not [each for each in s3.requests if each.method in ("PUT", "POST", "DELETE")]
 
 
-def test_an_error_in_the_source_leaves_nothing(store, store_port):
+def test_an_error_in_the_source_leaves_nothing(s3, s3_port):
     def rows():
         yield {"height": 1.5, "sold": 0}
         raise ValueError("broken source")
 
     with pytest.raises(ValueError, match="broken source"):
         ps.convert(rows, OUT, target="sold")
-    assert list_keys(store_port, "animals", "pets/") == []
+    assert list_keys(s3_port, "animals", "pets/") == []
 
 
-def test_writer_writes_to_a_store(store):
+def test_writer_writes_to_a_store(s3):
     schema = ps.Schema({"height": ps.fields.Number()})
     with ps.Writer(OUT, schema) as writer:
         for height in range(50):
@@ -248,25 +248,25 @@ def test_writer_writes_to_a_store(store):
     assert sum(len(writer.dataset[name]) for name in writer.dataset.splits) == 50
 
 
-def test_command_line_converts_and_verifies(store, tmp_path, capsys):
+def test_command_line_converts_and_verifies(s3, tmp_path, capsys):
     path = tmp_path / "pets.csv"
     path.write_text("height,sold\n" + "".join(f"{i * 0.5},{i % 2}\n" for i in range(300)))
     assert main(["convert", str(path), OUT, "--target", "sold", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["out"] == OUT
     assert main(["verify", OUT]) == 0
     assert main(["inspect", OUT, "--json"]) == 0
-    assert main(["convert", str(path), OUT, "--target", "sold"]) == 1
+    assert main(["convert", str(path), OUT, "--target", "sold"]) == 2
     assert main(["convert", str(path), OUT, "--target", "sold", "--resume", "--clean"]) == 0
 
 
-def test_https_cannot_be_written(store, tmp_path):
+def test_https_cannot_be_written(s3, tmp_path):
     with pytest.raises(PathError):
-        convert(out=f"{store.url}/animals/pets")
+        convert(out=f"{s3.url}/animals/pets")
 
 
-def test_no_manifest_means_no_data_set(store, store_port):
+def test_no_manifest_means_no_data_set(s3, s3_port):
     dataset = convert()
-    assert send(store_port, "DELETE", "/animals/pets/penstock.json")[0] == 204
+    assert send(s3_port, "DELETE", "/animals/pets/penstock.json")[0] == 204
     with pytest.raises(NoSuchPathError):
         ps.open(OUT)
-    assert dataset.manifest.folder in folders(store_port)
+    assert dataset.manifest.folder in folders(s3_port)
