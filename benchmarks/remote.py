@@ -36,20 +36,19 @@ class _Handler(socketserver.StreamRequestHandler):
             if not line:
                 return
             method, target, _ = line.decode().split(" ", 2)
-            first, last, is_match = 0, None, True
+            first, last, is_part = 0, None, False
             while (header := self.rfile.readline().strip()) != b"":
                 name, _, value = header.decode().partition(":")
                 if name.lower() == "range":
                     begin, _, end = value.strip().removeprefix("bytes=").partition("-")
-                    first, last = int(begin), int(end) if end else None
+                    first, last, is_part = int(begin), int(end) if end else None, True
             time.sleep(self.latency)
             path = self.folder / target.partition("?")[0].lstrip("/")
-            if not path.is_file() or not is_match:
+            if not path.is_file():
                 self.wfile.write(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 continue
             size = path.stat().st_size
             stop = size if last is None else min(last + 1, size)
-            is_part = first > 0 or stop < size
             status = b"206 Partial Content" if is_part else b"200 OK"
             extra = f"Content-Range: bytes {first}-{stop - 1}/{size}\r\n" if is_part else ""
             head = (

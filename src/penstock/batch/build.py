@@ -47,7 +47,7 @@ from penstock.transform.pipeline import Pipeline
 _log = logging.getLogger("penstock")
 
 _BLOCK_BYTES = 1 << 20
-_STRETCH_BYTES = 32 << 20  # read ahead of an object store in stored order
+_STRETCH_BYTES = 64 << 20  # read ahead of an object store in stored order
 _MUCH_LARGER = 8  # times the memory: then a random read rarely finds its page in memory
 _MOST_SPLITS = 256  # the number of a split takes eight bits in the key of a record for random draws
 _TRAINING, _WHOLE = "train", "all"  # the split to train on, and the split of files without one

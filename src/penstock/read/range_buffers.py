@@ -7,7 +7,7 @@ that are near to each other are read by one request; a buffer is released when a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from itertools import pairwise
@@ -32,46 +32,62 @@ class RangeFile(Protocol):
         """Return a range of bytes by one request."""
 
 
+# An address is the number of an object and an offset in it, so that one search serves all objects.
+_OFFSET_BITS: Final = 44
+
+
 class Frames(NamedTuple):
-    """Frames of one object, in ascending order.
+    """Frames of several objects, in any order.
 
     Attributes:
-        number: Number of the object.
-        begins: Offset of each frame.
+        begins: Address of each frame.
         ends: Exclusive end of each frame.
     """
 
-    number: int
     begins: NDArray[np.int64]
     ends: NDArray[np.int64]
+
+    @classmethod
+    def at(cls, numbers: NDArray[np.int64], begins: NDArray[np.uint64], sizes: NDArray[np.uint64]) -> Frames:
+        """Return frames by the numbers of their objects, their offsets and their sizes."""
+        addresses = (numbers << _OFFSET_BITS) + begins.astype(np.int64)
+        return cls(addresses, addresses + sizes.astype(np.int64))
 
 
 class Piece:
     """A range of an object, requested or read.
 
     Attributes:
-        number: Number of the object.
-        start: Offset of the first byte.
+        start: Address of the first byte.
         stop: Exclusive end.
         future: Future of the bytes.
         num_left: Number of announced frames in it that were not read yet.
     """
 
-    __slots__ = ("future", "num_left", "number", "start", "stop")
+    __slots__ = ("future", "num_left", "start", "stop")
 
-    def __init__(self, number: int, start: int, stop: int, future: Future[memoryview]) -> None:
-        self.number = number
+    def __init__(self, start: int, stop: int, num_frames: int, future: Future[memoryview]) -> None:
         self.start = start
         self.stop = stop
         self.future = future
-        self.num_left = 0
+        self.num_left = num_frames
+
+    @property
+    def offset(self) -> int:
+        """Offset of the first byte in its object."""
+        return self.start & ((1 << _OFFSET_BITS) - 1)
+
+    @property
+    def num_bytes(self) -> int:
+        """Number of bytes."""
+        return self.stop - self.start
 
 
 class _Pieces(NamedTuple):
-    """Pieces of an object, which may overlap.
+    """Pieces in the order of their starts; they may overlap.
 
     Attributes:
-        pieces: The pieces in the order of their starts.
+        pieces: The pieces.
         starts: Start of each piece.
         furthest: Of each piece, the number of the one with the largest stop among it and those before it.
         stops: Stops of these.
@@ -82,9 +98,15 @@ class _Pieces(NamedTuple):
     furthest: NDArray[np.int64]
     stops: NDArray[np.int64]
 
-
-_NO_NUMBERS: Final = np.empty(0, np.int64)
-_NONE: Final = _Pieces([], _NO_NUMBERS, _NO_NUMBERS, _NO_NUMBERS)
+    @classmethod
+    def sort(cls, found: Iterable[Piece]) -> _Pieces:
+        """Return pieces in order."""
+        pieces = sorted(found, key=lambda piece: piece.start)
+        starts = np.array([piece.start for piece in pieces], np.int64)
+        own = np.array([piece.stop for piece in pieces], np.int64)
+        stops = np.maximum.accumulate(own)
+        furthest = np.maximum.accumulate(np.where(own == stops, np.arange(len(pieces)), 0))
+        return cls(pieces, starts, furthest, stops)
 
 
 class RangeBuffers:
@@ -93,19 +115,18 @@ class RangeBuffers:
     def __init__(self, files: Sequence[RangeFile]) -> None:
         self._files = files
         self._lock = ProcessLock()
-        self._pieces: OrderedDict[tuple[int, int, int], Piece] = OrderedDict()  # oldest first
-        self._of_object: dict[int, _Pieces] = {}
+        self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by identity, oldest first
+        self._sorted: _Pieces | None = None  # None if pieces came or went since
         self._num_bytes = 0
         self._largest_announce = 0
 
-    def announce(self, frames: Sequence[Frames]) -> None:
+    def announce(self, frames: Frames) -> None:
         """Request frames that are read soon."""
         with self._lock:
             before = self._num_bytes
-            for each in frames:
-                pieces, at = self._find(each)
-                _count(pieces, at, 1)
-                self._request_rest(each, at, is_urgent=False)
+            pieces, at = self._find(frames)
+            _count(pieces, at, 1)
+            self._request_rest(frames, at, is_urgent=False)
             self._largest_announce = max(self._largest_announce, self._num_bytes - before)
             self._drop_oldest()
 
@@ -121,9 +142,10 @@ class RangeBuffers:
             used, which = np.unique(at, return_inverse=True)
             if used[0] < 0:
                 raise RuntimeError("a requested range does not cover its frames")
-            _count(pieces, at, -1)
+            counts = np.bincount(which, minlength=len(used))
             chosen = [pieces[i] for i in used.tolist()]
-            for piece in chosen:
+            for piece, num_frames in zip(chosen, counts.tolist(), strict=True):
+                piece.num_left -= num_frames
                 if piece.num_left <= 0:
                     self._forget(piece)
         return chosen, which
@@ -138,7 +160,7 @@ class RangeBuffers:
         try:
             return wait(piece.future)
         except CancelledError:  # released by another iteration before the request was sent
-            return self._files[piece.number].fetch(piece.start, piece.stop)
+            return self._fetch(piece.start, piece.stop)
         except BaseException:
             with self._lock:
                 self._forget(piece)  # the next attempt sends another request
@@ -150,12 +172,19 @@ class RangeBuffers:
             for piece in self._pieces.values():
                 piece.future.cancel()
             self._pieces.clear()
-            self._of_object.clear()
+            self._sorted = None
             self._num_bytes = 0
 
+    def _fetch(self, start: int, stop: int) -> memoryview:
+        number = start >> _OFFSET_BITS
+        first = number << _OFFSET_BITS
+        return self._files[number].fetch(start - first, stop - first)
+
     def _find(self, frames: Frames) -> tuple[list[Piece], NDArray[np.int64]]:
-        """Return the pieces of an object, and the number of the one that covers each frame, or -1."""
-        known = self._of_object.get(frames.number, _NONE)
+        """Return all pieces, and the number of the one that covers each frame, or -1."""
+        known = self._sorted
+        if known is None:
+            known = self._sorted = _Pieces.sort(self._pieces.values())
         at = np.searchsorted(known.starts, frames.begins, side="right") - 1
         if known.pieces:
             is_covered = (at >= 0) & (known.stops[at] >= frames.ends)
@@ -164,51 +193,24 @@ class RangeBuffers:
 
     def _request_rest(self, frames: Frames, at: NDArray[np.int64], *, is_urgent: bool) -> bool:
         """Request frames that no piece covers; return whether there are any."""
-        is_rest = at < 0
-        if not is_rest.any():
+        rest = np.flatnonzero(at < 0)
+        if not len(rest):
             return False
-        self._request(
-            Frames(frames.number, frames.begins[is_rest], frames.ends[is_rest]), is_urgent=is_urgent
-        )
+        rest = rest[np.argsort(frames.begins[rest], kind="stable")]
+        begins, ends = frames.begins[rest], frames.ends[rest]
+        for first, last in cut_ranges(begins, ends):
+            start, stop = int(begins[first]), int(ends[first:last].max())
+            future = request_threads().submit(partial(self._fetch, start, stop), is_urgent=is_urgent)
+            piece = Piece(start, stop, last - first, future)
+            self._pieces[id(piece)] = piece
+            self._num_bytes += piece.num_bytes
+        self._sorted = None
         return True
 
-    def _request(self, frames: Frames, *, is_urgent: bool) -> None:
-        """Request ranges that cover frames; each counts its frames."""
-        file = self._files[frames.number]
-        pieces = list(self._of_object.get(frames.number, _NONE).pieces)
-        for first, last in cut_ranges(frames.begins, frames.ends):
-            start, stop = int(frames.begins[first]), int(frames.ends[first:last].max())
-            future = request_threads().submit(partial(file.fetch, start, stop), is_urgent=is_urgent)
-            piece = Piece(frames.number, start, stop, future)
-            piece.num_left = last - first
-            old = self._pieces.pop((frames.number, start, stop), None)
-            if old is not None:
-                self._num_bytes -= stop - start
-                pieces.remove(old)
-            self._pieces[frames.number, start, stop] = piece
-            self._num_bytes += stop - start
-            pieces.append(piece)
-        self._set_pieces(frames.number, pieces)
-
-    def _set_pieces(self, number: int, pieces: list[Piece]) -> None:
-        pieces.sort(key=lambda piece: piece.start)
-        starts = np.array([piece.start for piece in pieces], np.int64)
-        own = np.array([piece.stop for piece in pieces], np.int64)
-        stops = np.maximum.accumulate(own)
-        furthest = np.maximum.accumulate(np.where(own == stops, np.arange(len(pieces)), 0))
-        self._of_object[number] = _Pieces(pieces, starts, furthest, stops)
-
     def _forget(self, piece: Piece) -> None:
-        key = (piece.number, piece.start, piece.stop)
-        if self._pieces.get(key) is not piece:
-            return
-        del self._pieces[key]
-        self._num_bytes -= piece.stop - piece.start
-        rest = [each for each in self._of_object[piece.number].pieces if each is not piece]
-        if rest:
-            self._set_pieces(piece.number, rest)
-        else:
-            del self._of_object[piece.number]
+        if self._pieces.pop(id(piece), None) is not None:
+            self._num_bytes -= piece.num_bytes
+            self._sorted = None
 
     def _drop_oldest(self) -> None:
         """Release the oldest buffers beyond the limit: those of an iteration that was given up."""

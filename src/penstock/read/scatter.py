@@ -6,7 +6,6 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 from __future__ import annotations
 
 import resource
-from collections.abc import Iterator
 from functools import cached_property, partial
 from typing import TypeAlias
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.foundation.process import ProcessLock
-from penstock.read.range_buffers import Frames, Piece, RangeBuffers
+from penstock.read.range_buffers import Frames, RangeBuffers
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.storage.open_file import OpenFile
@@ -112,30 +111,20 @@ class Scatter:
 
     def _find_ranges(self, wanted: NDArray[np.int64], ranges: RangeBuffers) -> list[_native.MixedSegment]:
         """Return the frames of rows in an object store, in buffers."""
-        which = np.empty(len(wanted), np.uint32)
-        begins, sizes = np.empty(len(wanted), np.uint64), np.empty(len(wanted), np.uint64)
-        pieces: list[Piece] = []
-        for mine, frames in self._list_frames(wanted):
-            found, at = ranges.take(frames)
-            which[mine] = at + len(pieces)
-            begins[mine], sizes[mine] = frames.begins, frames.ends - frames.begins
-            pieces += found
-        sources: list[_Source] = [(-1, ranges.wait_for(piece), piece.start) for piece in pieces]
-        return [(sources, which, begins, sizes, [])]
+        begins, sizes, frames = self._list_frames(wanted)
+        pieces, which = ranges.take(frames)
+        sources: list[_Source] = [(-1, ranges.wait_for(piece), piece.offset) for piece in pieces]
+        return [(sources, which.astype(np.uint32), begins, sizes, [])]
 
-    def _list_frames(self, wanted: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], Frames]]:
-        """Yield the frames of rows by file, in ascending order, and the indexes of their rows in `wanted`."""
+    def _list_frames(
+        self, wanted: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Frames]:
+        """Return where the frames of rows begin, their sizes, and both for all files together."""
         which, numbers = self._places.find_files(wanted)
         if not self._known.issuperset(numbers):
             self._learn(numbers)
         begins, sizes = self._places.find_frames(wanted, which, numbers)
-        # By file, and then by offset: one sort for all of them.
-        order = np.lexsort((begins, which))
-        bounds = np.searchsorted(which[order], np.arange(len(numbers) + 1))
-        for i, number in enumerate(numbers):
-            mine = order[bounds[i] : bounds[i + 1]]
-            first = begins[mine].astype(np.int64)
-            yield mine, Frames(number, first, first + sizes[mine].astype(np.int64))
+        return begins, sizes, Frames.at(np.array(numbers, np.int64)[which], begins, sizes)
 
     def release(self) -> None:
         """Release what was read ahead and is not needed any more."""
@@ -196,7 +185,7 @@ class Scatter:
     def announce(self, wanted: NDArray[np.int64]) -> None:
         """Ask the kernel to read these rows into memory in the background."""
         if self._ranges is not None:
-            self._ranges.announce([frames for _, frames in self._list_frames(wanted)])
+            self._ranges.announce(self._list_frames(wanted)[2])
             return
         if self.rows.is_mapped:  # then all of every file was announced when it was mapped
             return

@@ -54,6 +54,8 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 _PART_BYTES: Final = 16 << 20  # of uploads of files
 _PARTS_AT_A_TIME: Final = 4
 _MACHINE_ROLES: Final = "http://169.254.169.254"
+_DEBUG: Final = "\n\nDebug source:"
+_REPEATED = re.compile(r"after [1-9]\d* retries")
 _MAX_SHOWN: Final = 300  # characters of the text of an error
 
 
@@ -268,8 +270,8 @@ def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
 
 def _is_final(error: Exception) -> bool:
     """Return whether an error is not worth another attempt: the client has repeated it already."""
-    text = str(error)
-    return any(each in text for each in ("NoSuchBucket", "retries", "onfig", _MACHINE_ROLES))
+    text = str(error).partition(_DEBUG)[0]  # after that, the text names all settings
+    return any(each in text for each in ("NoSuchBucket", _MACHINE_ROLES)) or bool(_REPEATED.search(text))
 
 
 def _changed(path: StorePath, expected: str, got: str) -> ChangedFileError:
@@ -291,7 +293,7 @@ def _refused(path: StorePath, error: Exception) -> StoreError:
 
 
 def _failed(path: StorePath, error: Exception) -> StoreError:
-    text = str(error)
+    text = str(error).partition(_DEBUG)[0]
     if "NoSuchBucket" in text:
         return StoreError("no such bucket", path=path, advice="Check the path, and create the bucket.")
     if _MACHINE_ROLES in text:  # the last place that the client asks for credentials
@@ -316,7 +318,7 @@ _MIN_SECRET = 4
 
 def clean_text(text: str) -> str:
     """Return the text of an error without credentials, in one short line."""
-    text = text.partition("\n\nDebug source:")[0]
+    text = text.partition(_DEBUG)[0]
     text = _TAGGED.sub(r"\1=…", _QUERY.sub("?…", _KEYS.sub(r"<\1>…</\1>", text)))
     for name, value in os.environ.items():
         if len(value) >= _MIN_SECRET and _SECRET_NAME.match(name) and not _PUBLIC_NAME.match(name):
