@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import inspect
 import os
+import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +17,20 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SourceError, importing
 from penstock.foundation.wording import show
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
 from penstock.source.column import drop_missing_texts
 from penstock.source.files import FilesSource
 from penstock.source.folder import ImageFolderSource, find_tables, open_folder
+from penstock.source.listing import named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
-from penstock.storage.paths import find_local_files
+from penstock.storage.atomic import write_failure
+from penstock.storage.paths import find_local_files, find_objects
+from penstock.storage.store_path import StorePath, is_store_path, parse_store_path
 
 
 class _MissingTextSource:
@@ -97,15 +102,9 @@ def _open_any(given: object, options: SourceOptions) -> Source:
 
 
 def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:
+    if is_store_path(given):
+        return _open_objects([parse_store_path(given)], options)
     path = os.fspath(given)
-    if isinstance(path, str) and "://" in path:
-        raise NoSuchPathError(
-            "only local files are supported",
-            path=path,
-            expected="a path",
-            got="a URL",
-            advice="Download it first.",
-        )
     if isinstance(path, str) and os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a long name
         return open_folder(Path(path), options)
     return FilesSource(_find_regular(given), options)
@@ -117,6 +116,8 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
     if not isinstance(given[0], (str, os.PathLike)):
         num_rows = len(given)
         return SampleSource(lambda: given, name="list of dicts", is_repeatable=True, num_rows=num_rows)
+    if any(is_store_path(each) for each in given):
+        return _open_objects([_require_remote(each) for each in given], options)
     paths: dict[str, Path] = {}
     repeated: dict[str, None] = {}
     for each in given:
@@ -130,6 +131,52 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
         raise NoSuchPathError("the folders contain no tables", path=os.fspath(given[0]))
     notes = tuple(f"{name} is given more than once, but read once." for name in repeated)
     return FilesSource(list(paths.values()), options, notes=notes)
+
+
+def _require_remote(given: object) -> StorePath:
+    if not is_store_path(given):
+        raise _no_source(given, "A list holds local paths, or paths in object stores, but not both.")
+    return parse_store_path(given)
+
+
+def _open_objects(given: list[StorePath], options: SourceOptions) -> Source:
+    """Open tables in object stores: they are copied to a temporary folder, which lives as long as the source.
+
+    Raises:
+        SourceError: An object is not a table.
+    """
+    with importing("object stores", "cloud"):
+        from penstock.storage.remote_file import RemoteFile  # noqa: PLC0415 - with obstore
+
+    objects = list(dict.fromkeys(each for path in given for each in find_objects(path)))
+    tables = [path for path in objects if named_kind(Path(path.name)) is not None]
+    other = [path for path in given if path in objects and path not in tables]
+    if other or not tables:
+        raise SourceError(
+            "not a table, judged by its name",
+            path=(other or given)[0],
+            expected="CSV, TSV, Parquet, JSON lines or Arrow",
+            got=repr((other or given)[0].name),
+            advice="Copy folders of images and other files to a local disk first.",
+        )
+    folder = tempfile.TemporaryDirectory(prefix="penstock-")
+    copies = []
+    for number, path in enumerate(tables):
+        # A folder each: names stay, and may be the same.
+        copy = Path(folder.name) / str(number) / path.name
+        copy.parent.mkdir()
+        try:
+            with copy.open("wb") as out:
+                for chunk in RemoteFile(path).chunks():
+                    out.write(chunk)
+        except OSError as error:
+            if isinstance(error, PenstockError):
+                raise
+            raise write_failure(copy, error) from error
+        copies.append(copy)
+    source = FilesSource(copies, options)
+    weakref.finalize(source, folder.cleanup)
+    return source
 
 
 def _find_regular(given: str | os.PathLike[str]) -> list[Path]:

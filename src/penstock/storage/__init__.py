@@ -1,1 +1,1 @@
-"""Where bytes lie: paths, opening, inflating, bytes by range. Local files; object stores may come later."""
+"""Where bytes lie: paths, opening, inflating, bytes by range. Local files, and objects in stores."""

@@ -1,0 +1,69 @@
+"""Tables in an object store as sources of conversions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from penstock.errors import NoSuchPathError, OptionError, SourceError
+from store_server import put_object
+
+COLUMNS = {"height": np.arange(400) * 0.25, "sold": np.arange(400) % 2}
+
+
+@pytest.fixture
+def tables(s3, s3_port, tmp_path):
+    pq.write_table(pa.table(COLUMNS), tmp_path / "pets.parquet")
+    (tmp_path / "pets.csv").write_text(
+        "height,sold\n" + "".join(f"{a},{b}\n" for a, b in zip(*COLUMNS.values(), strict=True))
+    )
+    for name in ("pets.parquet", "pets.csv"):
+        put_object(s3_port, "animals", f"raw/{name}", (tmp_path / name).read_bytes())
+    put_object(s3_port, "animals", "photos/cat.jpg", b"\xff\xd8\xff")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["pets.parquet", "pets.csv"])
+def test_a_table_in_a_store_gives_the_same_shards_as_its_copy(tables, tmp_path, name):
+    remote = ps.convert(f"s3://animals/raw/{name}", "s3://animals/out", target="sold")
+    near = ps.convert(tables / name, tmp_path / "out", target="sold")
+    assert [each.sha256 for each in remote.manifest.shards()] == [
+        each.sha256 for each in near.manifest.shards()
+    ]
+    assert remote.manifest.source == near.manifest.source
+    assert remote.manifest.request == near.manifest.request
+
+
+def test_patterns_match_several_tables(tables, tmp_path):
+    dataset = ps.convert("s3://animals/raw/*.csv", tmp_path / "out", target="sold")
+    assert sum(len(dataset[name]) for name in dataset.splits) == 400
+
+
+def test_a_data_set_in_a_store_is_a_source(tables, tmp_path):
+    first = ps.convert("s3://animals/raw/pets.csv", "s3://animals/out", target="sold")
+    again = ps.convert("s3://animals/out", tmp_path / "again")
+    assert again.schema == first.schema
+    assert {name: len(again[name]) for name in again.splits} == {
+        name: len(first[name]) for name in first.splits
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [
+        ("s3://animals/raw/nothing.csv", NoSuchPathError),
+        ("s3://animals/photos/cat.jpg", SourceError),
+        ("s3://animals/photos", SourceError),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tables, tmp_path, source, kind):
+    with pytest.raises(kind):
+        ps.convert(source, tmp_path / "out", target="sold")
+
+
+def test_local_and_remote_paths_in_one_list_are_refused(tables, tmp_path):
+    with pytest.raises(OptionError):
+        ps.convert(["s3://animals/raw/pets.csv", tables / "pets.csv"], tmp_path / "out", target="sold")
