@@ -437,13 +437,19 @@ class Loader:
         )
 
 
+def _release_rows(rows: weakref.ref[PlannedRows]) -> None:
+    if (found := rows()) is not None:
+        found.release()
+
+
 class Iteration:
     """One pass over batches; its threads stop when it ends, is closed or is deleted."""
 
     def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch], rows: PlannedRows) -> None:
         self._loader = loader
         self._feed = feed
-        self._release = weakref.finalize(self, rows.release)
+        # Weakly: `finalize` is global, and errors that the rows keep may refer to this iteration.
+        self._release = weakref.finalize(self, _release_rows, weakref.ref(rows))
         self._release.atexit = False
 
     def __iter__(self) -> Self:
