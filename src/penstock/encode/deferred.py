@@ -55,6 +55,11 @@ def referred_bytes(reference: bytes) -> int:
     return int(_HEAD.unpack_from(reference)[0]) if reference else 0
 
 
+def is_inline(reference: bytes) -> bool:
+    """Return whether the value of a reference was in memory, and not in a file."""
+    return len(reference) == _HEAD.size
+
+
 def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> _native.LateValue:
     """Return the value of a reference in the form that the core expects; None for an empty reference.
 

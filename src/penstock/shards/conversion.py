@@ -1,8 +1,8 @@
-"""The engine of every conversion: writes blocks of rows as a complete data set.
+"""Every conversion: writes blocks of rows as a complete data set.
 
-In: blocks of rows, in the order of the source. Out: `Manifest`. Several threads encode the blocks and keep
-their order; after the last block the rows are assigned to splits, several threads write the shards, and the
-folder gets its final name. The number of threads does not affect the output.
+In: blocks of rows, in the order of the source. Out: `Manifest`. An engine encodes the blocks and keeps their
+order; after the last block the rows are assigned to splits, the engine writes the shards, and the folder gets
+its final name. Neither the engine nor its number of workers affects the output.
 """
 
 from __future__ import annotations
@@ -12,32 +12,27 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from itertools import chain, groupby
-from threading import BoundedSemaphore
+from itertools import groupby
 from typing import Any, Final, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
-from penstock import _native
 from penstock.encode.raw_rows import RowBlock
 from penstock.errors import OptionError
-from penstock.foundation.thread_pool import OrderedResults
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.shards.assignment import RANK_BELOW, assign
-from penstock.shards.content import ContentDigest
 from penstock.shards.destination import REJECTS_NAME
+from penstock.shards.engine import Engine, LocalEngine, MakeEngine
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.ledger import Ledger
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.request import Request
-from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows, naming_rows
-from penstock.shards.shard_work import ResidentValues, ShardWork, group_shards, plan_shards
-from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
+from penstock.shards.shard_work import plan_shards
+from penstock.shards.split import Assignment, SplitOptions
 from penstock.shards.split_names import Classes, SplitNames, Strata
 from penstock.shards.staging import Staging
 from penstock.shards.tfds import TFDS_NAMES, describe_tfds
@@ -73,11 +68,7 @@ class ConversionProgress:
 
 _MAX_HELD_BYTES = 64 << 20
 _MANY_SPLITS = 10
-# Shards that are written at the same time where rows are on disk: each takes about 60 MB of memory. All
-# workers compose their frames.
-_MAX_WRITERS = 6
-_MAX_FINISHING = 2  # shards that wait for the disk at the same time
-_BLOCKS_BETWEEN = 32  # blocks after which freed memory is returned to the system, for large sources
+_MAX_FINISHING = 2  # files that wait for the disk at the same time
 
 OnProgress: TypeAlias = Callable[[ConversionProgress], None]
 MeasureShards: TypeAlias = Callable[[AnyPath, SplitEntry, Schema, int], dict[str, Any]]
@@ -118,6 +109,7 @@ class Conversion:
         measure_shards: MeasureShards,
         expected_bytes: int | None = None,
         on_progress: OnProgress | None = None,
+        make_engine: MakeEngine = LocalEngine,
     ) -> None:
         self.num_rows = 0
         self.notes: list[str] = []
@@ -129,20 +121,10 @@ class Conversion:
         self._measure_shards = measure_shards
         self._expected_bytes = expected_bytes
         self._on_progress = on_progress
-        self._pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
-        self._helpers = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock-ahead")
-        self._hashers = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock-hash")
         self._finishers = ThreadPoolExecutor(_MAX_FINISHING, thread_name_prefix="penstock-sync")
         self._finishing: deque[Future[None]] = deque()
-        # The number of blocks in memory: enough to keep every thread busy while the caller reads the next.
-        self._results = OrderedResults[WorkedRows](self._pool, options.num_workers + 1)
         self._names = SplitNames()
         self._strata = Strata()
-        self._store = RowStore(
-            staging.scratch,
-            seed=split.seed if options.shuffle else None,
-            num_splits=len(split.shares) if split.split_by is None else MAX_SPLITS,
-        )
         self._counts = np.zeros(len(split.shares), np.int64)
         self._classes = [Classes(name) for name in work.keys.targets]
         self._ledger = Ledger(
@@ -151,15 +133,13 @@ class Conversion:
             num_others=len(work.keys.others),
             num_targets=len(self._classes),
         )
-        self._residents = ResidentValues()
         self._statistics = Statistics(work.schema)
         self._missing = dict.fromkeys(work.schema, 0)
-        self._content = ContentDigest(self._helpers if options.num_workers > 1 else None)
         self._held: list[WorkedRows] = []
         self._held_bytes = 0
-        self._num_blocks = 0
         self._read_bytes = 0
         self._record_bytes = 0
+        self._engine: Engine = make_engine(work, split, options, staging)
 
     def add(self, block: RowBlock) -> None:
         """Add the next block.
@@ -167,7 +147,7 @@ class Conversion:
         Raises:
             PenstockError: A row of this block or of an earlier one does not fit.
         """
-        due = self._results.submit(self._work, block)
+        due = self._engine.add(block)
         self.num_rows = block.first_row + block.num_rows
         for worked in due:
             self._take(worked)
@@ -188,24 +168,19 @@ class Conversion:
         numbered = zip(self._classes, identity.classes, strict=True)
         classes = [each.code(found) for each, found in numbered]
         self._ledger.append(identity.contents, identity.keys, marks, identity.others, classes)
-        self._store.append(worked.rows, worked.columns, worked.tentative)
         self._counts += np.bincount(worked.tentative, minlength=len(self._counts))
-        self._residents.add(worked.block.first_row, worked.resident)
         self._hold(worked)
         for name, count in worked.missing.items():
             self._missing[name] += count
-        self._content.add(worked)
+        self._engine.keep(worked)
         self._record_bytes += worked.num_bytes
-        self._num_blocks += 1
-        if self._store.is_on_disk and self._num_blocks % _BLOCKS_BETWEEN == 0:
-            _release_memory()
         self._read_bytes += worked.block.num_bytes
 
     def _hold(self, worked: WorkedRows) -> None:
         """Keep the columns of a small source until its splits are known: those are made by rank."""
         self._held_bytes += worked.num_bytes
         self._held.append(worked)
-        if self._store.num_rows >= RANK_BELOW or self._held_bytes > _MAX_HELD_BYTES:
+        if self._ledger.num_rows >= RANK_BELOW or self._held_bytes > _MAX_HELD_BYTES:
             self._merge_held()
 
     def _merge_held(self) -> None:
@@ -224,11 +199,11 @@ class Conversion:
         Raises:
             PenstockError: A row does not fit, there are no rows, or the disk is full.
         """
-        for worked in self._results.drain():
+        for worked in self._engine.drain():
             self._take(worked)
-        if not self._store.num_rows:
+        if not self._ledger.num_rows:
             raise self.rejects.refuse_all(self.num_rows)
-        content = self._content.finish(self.rejects, details.source)
+        content = self._engine.digest(self.rejects, details.source)
         self._staging.journal.add_rows(content.num_rows, content.digest)
         assignment = self._assign()
         splits = self._write_shards(assignment)
@@ -272,7 +247,7 @@ class Conversion:
                 "split",
                 expected=f"at least one row in {' and '.join(map(repr, assignment.names))}",
                 got=f"no row in {' and '.join(map(repr, empty))}",
-                advice=_advise_empty(self._split, keys.key, self._store.num_rows),
+                advice=_advise_empty(self._split, keys.key, self._ledger.num_rows),
             )
         can_stratify = self._split.is_by_key and self._split.stratify is None
         absent = [
@@ -283,41 +258,18 @@ class Conversion:
         return replace(assignment, notes=(*assignment.notes, *absent))
 
     def _write_shards(self, assignment: Assignment) -> dict[str, SplitEntry]:
-        self._store.finish(assignment.codes)
-        if self._store.is_on_disk:
-            _native.empty_pool()  # writing does not use the buffers of reading
-            _release_memory()
         counts = assignment.counts
         tasks = plan_shards(
             assignment.names, counts, self._record_bytes, self._options.shard_bytes, self._options.num_shards
         )
-        deferred = tuple((name, self._work.schema[name].wire_key(name)) for name in self._work.deferred_names)
-        write = ShardWork(
-            self._store,
-            deferred,
-            self._residents,
-            self._work.encoder.is_sequence,
-            self._staging,
-            self._options.compression,
-            self._hashers,
-            self._finishers,
-            BoundedSemaphore(
-                _MAX_WRITERS if self._store.is_on_disk else 2 * (self._options.num_workers + _MAX_FINISHING)
-            ),
-            self._helpers if self._options.num_workers > 1 else None,
-        )
-        # Two shards at a time need the memory of both.
-        num_workers = len(tasks) if self._store.is_on_disk else self._options.num_workers
         entries: dict[str, ShardEntry] = {}
         written = 0
         totals = dict(zip(assignment.names, counts, strict=True))
-        for each in chain.from_iterable(self._pool.map(write, group_shards(tasks, num_workers))):
+        for each in self._engine.write(assignment, tasks):
             entries[each.task.name] = each.entry
             written += each.entry.num_bytes
             if each.finishing is not None:
                 self._finish_later(each.finishing)
-            if self._store.is_on_disk:
-                _release_memory()
             self._report_progress("writing", written, max(written, self._record_bytes), totals)
         self.notes += assignment.notes
         if len(assignment.names) > _MANY_SPLITS:
@@ -408,16 +360,14 @@ class Conversion:
             )
             self._on_progress(
                 ConversionProgress(
-                    stage, self._store.num_rows, num_bytes, total, self.rejects.count, num_rows
+                    stage, self._ledger.num_rows, num_bytes, total, self.rejects.count, num_rows
                 )
             )
 
     def close(self) -> None:
-        """Stop the threads and release the rows."""
-        for pool in (self._pool, self._helpers, self._hashers):
-            pool.shutdown(wait=True, cancel_futures=True)
-        self._finishers.shutdown(wait=True)  # shards that are complete are kept for a resumed run
-        self._store.close()
+        """End the work and release the rows."""
+        self._engine.close()
+        self._finishers.shutdown(wait=True)
         self._ledger.close()
 
 
@@ -427,9 +377,3 @@ def _advise_empty(split: SplitOptions, key: str | None, num_rows: int) -> str:
     what = "Identical rows" if by is None else f"Rows of one value of {by!r}"
     advice = "Name fewer splits, or give a larger share to those that are empty."
     return f"There are {num_rows} rows. {what} always go to the same split. {advice}"
-
-
-def _release_memory() -> None:
-    """Return freed memory to the system: allocators keep more of it the longer they run."""
-    _native.trim_memory()
-    pa.default_memory_pool().release_unused()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.shards.chunk import CHUNK_BYTES, ByteColumn, Chunk, ResidentRows, join_blocks
+from penstock.shards.scratch import Scratch
 from penstock.shards.spill import CELL_BYTES, Spill, SpilledRows
 
 MAX_MEMORY_BYTES: Final = 256 << 20
@@ -25,6 +26,13 @@ _ROW_BYTES = 40  # memory per row in addition to its own bytes
 _RUN_BYTES = 96 << 20  # size of a sorted run: in larger runs, a range of keys has fewer pieces
 _RANGE_BYTES = CELL_BYTES // 8  # cells consist of smaller ranges of keys, so that their sizes are similar
 _MAX_RANGES = 1 << 22  # for all splits together: 64 MB of counters
+
+
+def divide_keys(num_bytes: int, num_splits: int) -> NDArray[np.uint64]:
+    """Return the first key of each range that hashes are divided into, for rows of `num_bytes` in all."""
+    num_wanted = min(num_bytes // _RANGE_BYTES, _MAX_RANGES // num_splits)
+    num_bits = max(1, num_wanted.bit_length())
+    return np.arange(1 << num_bits, dtype=np.uint64) << np.uint64(64 - num_bits)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +169,7 @@ class RowStore:
                 run.append(blocks.pop())
                 run_bytes += run[-1].num_bytes
             if self._spill is None:
-                self._spill = Spill(self._folder, len(run[0].columns))
+                self._spill = Spill(Scratch(self._folder), len(run[0].columns))
             chunk, keys = self._join(run)
             tentative = np.concatenate([block.tentative for block in run])
             self._spill.add_run(chunk, keys, tentative, self._run_starts[-1])
@@ -180,9 +188,7 @@ class RowStore:
         """Return the first key of each range of keys that cells consist of."""
         if self._seed is None:
             return np.array(self._run_starts[:-1], np.uint64)
-        num_wanted = min(self._num_bytes // _RANGE_BYTES, _MAX_RANGES // self._num_splits)
-        num_bits = max(1, num_wanted.bit_length())
-        return np.arange(1 << num_bits, dtype=np.uint64) << np.uint64(64 - num_bits)
+        return divide_keys(self._num_bytes, self._num_splits)
 
     def __enter__(self) -> RowStore:
         return self

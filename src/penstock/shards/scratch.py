@@ -23,15 +23,19 @@ RESIDENT_BYTES = 1 << 24
 
 
 class Scratch:
-    """An unnamed file in a folder: one thread appends, any number of threads read.
+    """A file in a folder, unnamed by default: one thread appends, any number of threads read.
 
     Attributes:
         folder: Folder of the file.
         num_bytes: Number of bytes that were appended.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str | None = None) -> None:
         """Create a file.
+
+        Args:
+            folder: Folder of the file.
+            name: Name of the file, if other processes read it; it stays when it is closed.
 
         Raises:
             WriteError: No file can be created in the folder.
@@ -39,7 +43,11 @@ class Scratch:
         self.folder = folder
         self.num_bytes = 0
         try:
-            self._file = tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by close()
+            self._file = (
+                tempfile.TemporaryFile(dir=folder, buffering=0)  # noqa: SIM115 - closed by close()
+                if name is None
+                else (folder / name).open("x+b", buffering=0)
+            )
         except OSError as error:
             raise self._failure(error) from error
 
@@ -66,16 +74,12 @@ class Scratch:
         Raises:
             WriteError: The file is too short, or the disk fails.
         """
-        rest = _as_bytes(array)
-        while rest:
-            try:
-                num_read = os.preadv(self._file.fileno(), [rest], begin)
-            except OSError as error:
-                raise self._failure(error) from error
-            if not num_read:
-                raise WriteError("a temporary file is shorter than expected", path=self.folder)
-            begin += num_read
-            rest = rest[num_read:]
+        try:
+            read_all(self._file.fileno(), begin, array, self.folder)
+        except OSError as error:
+            if isinstance(error, WriteError):
+                raise
+            raise self._failure(error) from error
 
     def map(self, count: int) -> NDArray[np.uint8]:
         """Return the first `count` bytes as a memory-mapped array, zero where nothing was appended.
@@ -92,7 +96,7 @@ class Scratch:
         return np.memmap(self._file, np.uint8, "r+", shape=(count,))
 
     def close(self) -> None:
-        """Remove the file."""
+        """Close the file; an unnamed one is removed."""
         self._file.close()
 
     def _failure(self, error: OSError, more: str = "") -> WriteError:
@@ -110,6 +114,22 @@ class Scratch:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def read_all(fd: int, begin: int, array: NDArray[Any], path: Path) -> None:
+    """Fill a contiguous array with the bytes of an open file from an offset on.
+
+    Raises:
+        WriteError: The file is too short.
+        OSError: The disk fails.
+    """
+    rest = _as_bytes(array)
+    while rest:
+        num_read = os.preadv(fd, [rest], begin)
+        if not num_read:
+            raise WriteError("a temporary file is shorter than expected", path=path)
+        begin += num_read
+        rest = rest[num_read:]
 
 
 def make_row_array(folder: Path, num_rows: int, dtype: type[np.generic]) -> NDArray[Any]:

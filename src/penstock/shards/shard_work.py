@@ -8,27 +8,25 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import groupby
 from threading import BoundedSemaphore
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.encode.deferred import find_value, referred_bytes, refuse_file
+from penstock.encode.deferred import find_value, is_inline, referred_bytes, refuse_file
 from penstock.errors import FieldError
 from penstock.schema.field import MAX_TENSOR_BYTES
 from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
-from penstock.shards.row_store import RowStore
 from penstock.shards.shard_file import Frames, ShardFile, write_frames
-from penstock.shards.staging import Staging
 
 _PIECE_BYTES: Final = 4 << 20
 """Bytes that are framed at once: they stay in the CPU cache until they are hashed and written."""
@@ -56,6 +54,24 @@ class ShardTask:
     start: int
     stop: int
     num_bytes: int
+
+    def file_name(self, compression: ManifestCompression) -> str:
+        """Return the name of the file, with the suffix of its compression."""
+        return f"{self.name}.gz" if compression == "gzip" else self.name
+
+
+def find_complete(
+    tasks: Sequence[ShardTask], complete: Mapping[str, ShardEntry], compression: ManifestCompression
+) -> tuple[list[WrittenShard], list[ShardTask]]:
+    """Divide shards into those that an earlier run completed, and those to write."""
+    found, missing = [], []
+    for task in tasks:
+        entry = complete.get(task.file_name(compression))
+        if entry is None:
+            missing.append(task)
+        else:
+            found.append(WrittenShard(task, entry, None))
+    return found, missing
 
 
 def plan_shards(
@@ -107,12 +123,35 @@ def group_shards(tasks: Sequence[ShardTask], num_workers: int) -> list[tuple[Sha
     return groups + [tuple(group) for group in rest]
 
 
+class StoredRows(Protocol):
+    """The rows of a conversion, in the order of their splits."""
+
+    def chunks(self, split: int, start: int, stop: int) -> Iterator[Chunk]:
+        """Yield the rows of a split from position `start` to `stop`."""
+
+
+class ShardTarget(Protocol):
+    """Where shards are written."""
+
+    def shard(
+        self, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
+    ) -> ShardFile:
+        """Create a shard."""
+
+    def finish(self, shard: ShardFile) -> ShardEntry:
+        """Commit a shard."""
+
+
 class _Piece(NamedTuple):
-    """Rows of a shard: their indices, their bodies, and the references of their deferred fields."""
+    """Rows of a shard: their indices, their bodies, and the references of their deferred fields.
+
+    `values` has the values of deferred fields, if they are stored with the rows.
+    """
 
     rows: NDArray[np.uint64]
     bodies: ChunkColumn
     references: list[list[bytes]]
+    values: list[list[bytes]]
 
 
 class _OpenShard(NamedTuple):
@@ -151,18 +190,12 @@ class WrittenShard(NamedTuple):
     Attributes:
         task: Rows of the shard.
         entry: Entry for the manifest.
-        finishing: Future of the thread that syncs and names the shard; None if an earlier run completed it.
+        finishing: Future of the thread that syncs and names the shard; None if that is done.
     """
 
     task: ShardTask
     entry: ShardEntry
     finishing: Future[None] | None
-
-
-def _note_complete(task: ShardTask, entry: ShardEntry | None) -> WrittenShard:
-    if entry is None:
-        raise ValueError(f"{task.name} is neither written nor complete")
-    return WrittenShard(task, entry, None)
 
 
 @dataclass(frozen=True)
@@ -174,7 +207,7 @@ class ShardWork:
         deferred_fields: Name and key of each deferred field, in the order of their references.
         residents: Values of deferred fields that are in memory.
         is_message: Whether a body is a complete message.
-        staging: Staging folder of the data set.
+        target: Where the shards are written.
         compression: Compression of the shards.
         hashers: Threads that compute the SHA-256 of shards, one per thread that writes.
         finishers: Threads that sync complete shards to the disk and name them.
@@ -182,11 +215,11 @@ class ShardWork:
         helpers: Threads that compose frames in advance; None composes them in the writing thread.
     """
 
-    store: RowStore
+    store: StoredRows
     deferred_fields: tuple[tuple[str, str], ...]
     residents: ResidentValues
     is_message: bool
-    staging: Staging
+    target: ShardTarget
     compression: ManifestCompression
     hashers: ThreadPoolExecutor
     finishers: ThreadPoolExecutor
@@ -194,20 +227,12 @@ class ShardWork:
     helpers: ThreadPoolExecutor | None = None
 
     def __call__(self, tasks: Sequence[ShardTask]) -> list[WrittenShard]:
-        """Write shards, two at a time, except those that an earlier run completed.
+        """Write shards, two at a time.
 
         A shard is on the disk under its name when the future of its entry is done.
         """
-        done = {task.name: self.staging.journal.shards.get(self._name_file(task)) for task in tasks}
-        written = self._write([task for task in tasks if done[task.name] is None])
-        return [written.get(task.name) or _note_complete(task, done[task.name]) for task in tasks]
-
-    def _name_file(self, task: ShardTask) -> str:
-        return f"{task.name}.gz" if self.compression == "gzip" else task.name
-
-    def _write(self, tasks: Sequence[ShardTask]) -> dict[str, WrittenShard]:
         waiting = deque(tasks)
-        written: dict[str, WrittenShard] = {}
+        written: list[WrittenShard] = []
         with ExitStack() as stack:
             opened: list[_OpenShard] = []
             while waiting or opened:
@@ -223,7 +248,7 @@ class ShardWork:
                         opened.remove(shard)
                         entry = shard.file.seal()
                         finishing = self.finishers.submit(self._finish, shard.file, shard.closing.pop_all())
-                        written[shard.task.name] = WrittenShard(shard.task, entry, finishing)
+                        written.append(WrittenShard(shard.task, entry, finishing))
         return written
 
     def _open(self, task: ShardTask, stack: ExitStack) -> _OpenShard:
@@ -231,14 +256,14 @@ class ShardWork:
         closing = stack.enter_context(ExitStack())
         self.slots.acquire()
         closing.callback(self.slots.release)
-        name = self._name_file(task)
-        file = self.staging.shard(name, self.compression, planned_bytes=task.num_bytes)
+        name = task.file_name(self.compression)
+        file = self.target.shard(name, self.compression, planned_bytes=task.num_bytes)
         return _OpenShard(task, closing.enter_context(file), self._frames(task), closing)
 
     def _finish(self, file: ShardFile, closing: ExitStack) -> None:
         """Sync a complete shard, and record it; without a name, it is removed."""
         with closing:
-            self.staging.finish(file)
+            self.target.finish(file)
 
     def _frames(self, task: ShardTask) -> Iterator[Frames]:
         """Yield the frames of a shard; while the caller writes them, the next ones are composed."""
@@ -261,7 +286,9 @@ class ShardWork:
     def _cut(self, chunk: Chunk) -> Iterator[_Piece]:
         """Yield pieces of about `_PIECE_BYTES` with their references."""
         bodies, *columns = chunk.columns
-        references = [column.values() for column in columns]
+        num_deferred = len(self.deferred_fields)
+        references = [column.values() for column in columns[:num_deferred]]
+        values = columns[num_deferred:]
         sizes = bodies.sizes.copy()
         for each in references:
             sizes += list(map(referred_bytes, each))
@@ -271,14 +298,25 @@ class ShardWork:
             limit = (int(ends[start - 1]) if start else 0) + _PIECE_BYTES
             stop = max(start + 1, int(np.searchsorted(ends, limit, side="right")))
             rows = slice(start, stop)
-            yield _Piece(chunk.rows[rows], bodies.take(rows), [each[rows] for each in references])
+            yield _Piece(
+                chunk.rows[rows],
+                bodies.take(rows),
+                [each[rows] for each in references],
+                [column.take(rows).values() for column in values],
+            )
             start = stop
 
     def _compose(self, piece: _Piece) -> Frames:
         deferred = []
-        for (name, key), references in zip(self.deferred_fields, piece.references, strict=True):
-            pairs = zip(references, piece.rows.tolist(), strict=True)
-            deferred.append((key, [find_value(each, self.residents.get(name, row)) for each, row in pairs]))
+        for number, (name, key) in enumerate(self.deferred_fields):
+            references = piece.references[number]
+            residents: Iterable[bytes | memoryview | None]
+            if piece.values:
+                stored = zip(references, piece.values[number], strict=True)
+                residents = (value if is_inline(reference) else None for reference, value in stored)
+            else:
+                residents = (self.residents.get(name, row) for row in piece.rows.tolist())
+            deferred.append((key, list(map(find_value, references, residents))))
         frames, sizes, faults = _native.compose(*piece.bodies, deferred, self.is_message)
         for row, number, error in faults:
             raise refuse_file(deferred[number][1][row], error)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.shards.chunk import Chunk, ChunkColumn
-from penstock.shards.scratch import Scratch, release_pages
+from penstock.shards.chunk import CHUNK_BYTES, Chunk, ChunkColumn
+from penstock.shards.scratch import release_pages
 
 _PIECE_BYTES = 8 << 20  # gathered before they are written
 _GAP_BYTES = 64 << 10  # reading a gap of this size is faster than a second read
@@ -33,6 +33,7 @@ class Section:
         bytes_at: Offset of the bytes of the rows in the file.
         last_key: Largest key.
         landmarks: Every 256th key.
+        first_number: Number of rows that arrived before those of the file; the numbers in it start from 0.
     """
 
     num_rows: int
@@ -41,6 +42,24 @@ class Section:
     bytes_at: int
     last_key: int
     landmarks: NDArray[np.uint64]
+    first_number: int = 0
+
+
+class SpillFile(Protocol):
+    """Where runs are: a `Scratch`, or files that several processes wrote."""
+
+    @property
+    def num_bytes(self) -> int:
+        """Number of bytes that were appended."""
+
+    def append(self, array: NDArray[Any]) -> int:
+        """Append a contiguous array; return its offset."""
+
+    def read(self, begin: int, array: NDArray[Any]) -> None:
+        """Fill a contiguous array with the bytes from an offset on."""
+
+    def close(self) -> None:
+        """Close the files."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +77,7 @@ class SectionRows:
 
     @property
     def numbers(self) -> NDArray[np.int64]:
-        """Number of rows that arrived before each row."""
+        """Number of rows of the file that arrived before each row."""
         return self.headers["number"]
 
     @property
@@ -69,20 +88,21 @@ class SectionRows:
 
 
 class Spill:
-    """Sorted runs in one unnamed file; one thread adds runs, then any number of threads find rows.
+    """Sorted runs in a file; one thread adds runs, then any number of threads find rows.
 
     Attributes:
         sections: Sections of all runs, in the order of the runs.
     """
 
-    def __init__(self, folder: Path, num_columns: int) -> None:
-        """Create a file.
+    def __init__(self, file: SpillFile, num_columns: int) -> None:
+        """Begin without runs, or with `sections` of runs that the file has.
 
-        Raises:
-            WriteError: No file can be created in the folder.
+        Args:
+            file: File of the runs; it is closed with the spill.
+            num_columns: Number of byte columns of a row.
         """
         self.sections: list[Section] = []
-        self._scratch = Scratch(folder)
+        self._scratch = file
         self._num_columns = num_columns
         self._header_type = np.dtype(
             [("row", "u8"), ("number", "i8"), ("begin", "i8"), ("sizes", "i8", (num_columns,))]
@@ -176,7 +196,7 @@ class Spill:
         return keys, Chunk(np.ascontiguousarray(headers["row"]), columns)
 
     def close(self) -> None:
-        """Remove the file."""
+        """Close the file."""
         self._scratch.close()
 
     def _read_keys(self, section: Section, start: int, num_rows: int) -> NDArray[np.uint64]:
@@ -265,7 +285,7 @@ class SpilledRows:
             for rows in spill.scan(section):
                 # Stored in the order of the section: selecting them from all codes for each cell would load
                 # one byte per row into memory. Rows of a section are close to each other in the source.
-                splits = np.array(codes[rows.numbers])
+                splits = np.array(codes[rows.numbers + section.first_number])
                 begins.append(spill.append_splits(splits))
                 is_holder[splits] = True
                 ranges = np.searchsorted(bounds, rows.keys, side="right") - 1
@@ -284,7 +304,7 @@ class SpilledRows:
         """Number of rows of each split."""
         return [int(split.positions[-1]) for split in self._splits]
 
-    def chunks(self, split: int, start: int, stop: int, chunk_bytes: int) -> Iterator[Chunk]:
+    def chunks(self, split: int, start: int, stop: int, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Chunk]:
         """Yield the rows of a split from position `start` to `stop`.
 
         Raises:
