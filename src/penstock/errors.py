@@ -24,6 +24,7 @@ PenstockError
 ├── StateError (ValueError)                a loader state is not valid, or belongs to another loader
 ├── ExportError (ValueError)               an exported model is damaged, or does not agree with its run
 ├── NonFiniteError (ArithmeticError)       the loss of a training step is NaN or infinite
+├── WorkerError (RuntimeError)             processes that work together ended again and again
 ├── ForkedError (RuntimeError)             an iteration is used in a process that did not start it
 ├── MissingPackageError (ImportError)      the call needs a package that is not installed
 ├── NotPicklableError (TypeError)          an object cannot be pickled: it holds threads, or a user's code
@@ -252,6 +253,10 @@ class NonFiniteError(PenstockError, ArithmeticError):
         self.step = step
         self.records = records
         super().__init__(what, **attributes)
+
+
+class WorkerError(PenstockError, RuntimeError):
+    """Processes that work together ended again and again without progress, or one of them failed."""
 
 
 class ForkedError(PenstockError, RuntimeError):

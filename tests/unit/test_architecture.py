@@ -69,7 +69,8 @@ HEAVY = {
     ),
     "onnx": ("export.onnx_graph", "export.onnx_model"),
     "onnxruntime": ("export.onnx",),
-    "ray": ("bridge.ray",),  # loaded by to_ray() alone
+    # The tasks and engines of jobs/ use the first; the second is loaded by to_ray() alone.
+    "ray": ("jobs.ray_cluster", "bridge.ray"),
     "grain": ("bridge.grain",),  # loaded by to_grain() alone
     "pandas": ("source", "decode.arrow"),  # the last: to_pandas() alone
     "polars": ("source",),

@@ -32,7 +32,18 @@ from penstock.shards.options import ConvertOptions, make_options
 
 _OPTIONS: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),
-    *("workers", "on_error", "max_rejects", "delimiter", "encoding", "missing", "nan", "short_rows"),
+    *(
+        "workers",
+        "engine",
+        "address",
+        "on_error",
+        "max_rejects",
+        "delimiter",
+        "encoding",
+        "missing",
+        "nan",
+        "short_rows",
+    ),
 )
 
 _COLLECT_EVERY: Final = 200_000

@@ -64,6 +64,10 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
         "--resize", type=int, metavar="N", help="shrink images so that the shorter side has N pixels"
     )
     group.add_argument("--workers", type=int, metavar="N", help="number of threads (default: one per core)")
+    group.add_argument("--engine", choices=("local", "ray"), help="do the work here, or on a Ray cluster")
+    group.add_argument(
+        "--address", metavar="HOST:PORT", help="the Ray cluster (default: RAY_ADDRESS, or a new one here)"
+    )
     add_on_error(group, "invalid rows", collect=" in OUT/rejects.jsonl")
     group.add_argument("--overwrite", action="store_true", help="replace an existing data set")
     group.add_argument("--resume", action="store_true", help="continue a conversion that was interrupted")

@@ -39,6 +39,32 @@ class Content:
     digest: str
 
 
+@dataclass(frozen=True)
+class HashedSpan:
+    """Consecutive bytes of a stream, hashed where they are, as far as that is possible without the others.
+
+    Attributes:
+        num_bytes: Number of bytes of the span.
+        head: Bytes before the first boundary of two pieces.
+        digests: Concatenated digests of the complete pieces.
+        tail: Bytes of the last piece, which is not complete.
+    """
+
+    num_bytes: int
+    head: bytes
+    digests: bytes
+    tail: bytes
+
+    @classmethod
+    def of(cls, data: memoryview, offset: int) -> HashedSpan:
+        """Hash the bytes of a stream from an offset on."""
+        start = min(len(data), -offset % _PIECE_BYTES)
+        stop = start + (len(data) - start) // _PIECE_BYTES * _PIECE_BYTES
+        ends = range(start + _PIECE_BYTES, stop + 1, _PIECE_BYTES)
+        digests = digest_pieces([data[end - _PIECE_BYTES : end] for end in ends])
+        return cls(len(data), bytes(data[:start]), digests, bytes(data[stop:]))
+
+
 class ContentDigest:
     """Digest of the rows so far; fed by one thread, in the order of the source."""
 
@@ -61,6 +87,15 @@ class ContentDigest:
             if len(stream):
                 data = stream if isinstance(stream, bytes) else np.ascontiguousarray(stream).reshape(-1).data
                 self._hashes[name].update(memoryview(data).cast("B"))
+
+    def add_spans(self, num_rows: int, spans: Mapping[str, HashedSpan]) -> None:
+        """Add the next rows, whose streams were hashed elsewhere."""
+        self._num_rows += num_rows
+        for name, span in spans.items():
+            if name not in self._hashes:
+                self._hashes[name] = _StreamHash(self._pool)
+            if span.num_bytes:
+                self._hashes[name].add_span(span)
 
     def finish(self, rejects: Rejects, source: Sequence[Mapping[str, Any]]) -> Content:
         """Return the content.
@@ -100,6 +135,12 @@ class _StreamHash:
             ends = range(first + _PIECE_BYTES, min(first + 2 * _PIECE_BYTES, stop) + 1, _PIECE_BYTES)
             self._add_pieces([data[end - _PIECE_BYTES : end] for end in ends])
         self._add_open(data[stop:])
+
+    def add_span(self, span: HashedSpan) -> None:
+        """Add bytes of which the complete pieces are already hashed."""
+        self._add_open(memoryview(span.head))
+        self._outer.update(span.digests)
+        self._add_open(memoryview(span.tail))
 
     def finish(self) -> str:
         """Return the digest in hex; no bytes can be added afterwards."""

@@ -20,6 +20,7 @@ from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
 from penstock.source.options import SourceOptions
 
 ShardCompression = Literal["none", "gzip"]
+EngineName = Literal["local", "ray"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +42,12 @@ class ConvertOptions:
             proportional number.
         compression: Compression of the shards. Images are already compressed, and random access to compressed
             files requires decompressing them first.
-        workers: Number of threads; default: the number of cores. It does not affect the output.
+        workers: Number of threads, or of tasks on Ray; default: the number of cores of the machine, or of the
+            cluster. It does not affect the output.
+        engine: Where the work is done: "local" in threads of this process, or "ray" on a Ray cluster. It does
+            not affect the output.
+        address: Address of the Ray cluster, HOST:PORT or "auto"; default: the connection of this process, the
+            cluster of the environment variable RAY_ADDRESS, or a new one on this machine.
         on_error: What happens to a row that does not fit: "raise" raises the error, "skip" leaves the row out
             and logs a line, "collect" writes the row to `rejects.jsonl`.
         max_rejects: Maximum number of rejected rows; more are an error.
@@ -76,6 +82,8 @@ class ConvertOptions:
     num_shards: int | None = None
     compression: ShardCompression = "none"
     workers: int | None = None
+    engine: EngineName = "local"
+    address: str | None = None
     on_error: OnError = "raise"
     max_rejects: int = 1000
     overwrite: bool = False
@@ -102,6 +110,15 @@ class ConvertOptions:
         checks.choice("on_error", get_args(OnError))
         checks.choice("nan", get_args(NanMeaning))
         checks.choice("compression", get_args(ShardCompression))
+        checks.choice("engine", get_args(EngineName))
+        checks.instance("address", str, "HOST:PORT or 'auto'")
+        if self.address is not None and self.engine != "ray":
+            raise OptionError(
+                "address",
+                expected="no address for engine='local'",
+                got=self.address,
+                advice="Use engine='ray'.",
+            )
         checks.integers("seed", least=0, most=2**63 - 1)
         checks.integers("shard_bytes", "num_shards", "workers", "resize", least=1)
         checks.integers("max_rejects", least=0)
@@ -191,6 +208,8 @@ class ConvertChoices(TypedDict, total=False):
     num_shards: int | None
     compression: ShardCompression
     workers: int | None
+    engine: EngineName
+    address: str | None
     on_error: OnError
     max_rejects: int
     overwrite: bool

@@ -76,7 +76,7 @@ def find_differences(before: Any, now: Any, location: str = "") -> Iterator[tupl
         yield location, show(before), show(now)
 
 
-WITHOUT_EFFECT: Final = frozenset({"workers", "overwrite", "resume", "clean"})
+WITHOUT_EFFECT: Final = frozenset({"workers", "engine", "address", "overwrite", "resume", "clean"})
 """Options that do not affect the output; all others are part of the request."""
 
 IN_THE_PLAN: Final = frozenset({"drop", "rename", "plan"})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -124,8 +124,14 @@ class RowWork:
         self.deferred_names = () if self.encoder.is_sequence else tuple(deferred_names)
         self.measured = split.names.index("train") if "train" in split.names else 0
         self._split = split
+        self._split_columns = dict(split_columns)
         self._split_encoder = RecordEncoder(Schema(split_columns))
         self.keys = KeyWork(schema, split)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Made again where it is unpickled: encoders of the core stay in their process.
+        split = replace(self._split, shares=dict(self._split.shares))
+        return RowWork, (self.schema, split, self.deferred_names, self._split_columns)
 
     def __call__(self, block: RowBlock) -> WorkedRows:
         """Encode, hash and measure a block.

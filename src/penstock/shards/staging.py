@@ -22,6 +22,7 @@ from typing import Any
 from penstock.errors import BusyError, PathError, WriteError, importing
 from penstock.shards.destination import check_folder, find_staging, refuse_folder, resolve_folder
 from penstock.shards.entry import ShardEntry
+from penstock.shards.index import INDEX_FOLDER
 from penstock.shards.journal import JOURNAL_NAME, Journal
 from penstock.shards.lock import OWNER_NAME, WriterLock
 from penstock.shards.manifest import ManifestCompression
@@ -214,6 +215,27 @@ class Staging:
         self.journal.add_shard(entry)
         return entry
 
+    def adopt(self, folder: Path, entry: ShardEntry) -> None:
+        """Move a complete shard that another process wrote to a folder on the same disk, and record it.
+
+        Args:
+            folder: Folder of the shard and its indexes.
+            entry: Entry of the shard.
+
+        Raises:
+            WriteError: The disk is full or fails, or the shard is not there.
+        """
+        try:
+            for name in reversed(name_files(entry)):  # the shard itself last
+                if name == entry.name or (folder / name).exists():  # not all shards have all indexes
+                    (self.folder / name).parent.mkdir(exist_ok=True)
+                    (folder / name).replace(self.folder / name)
+            for each in (self.folder / INDEX_FOLDER, self.folder):
+                sync_folder(each)
+        except OSError as error:
+            raise write_failure(self.folder / entry.name, error) from error
+        self.journal.add_shard(entry)
+
     def write(self, name: str, data: bytes) -> None:
         """Write another file of the data set.
 
@@ -360,7 +382,7 @@ def _clear(folder: Path, keep: Collection[str]) -> None:
         for name in files:
             path = Path(where) / name
             if path.relative_to(folder).as_posix() not in keep:
-                path.unlink()
+                path.unlink(missing_ok=True)  # a process of a killed run may remove it too
         for name in folders:
             path = Path(where) / name
             if path.is_symlink():

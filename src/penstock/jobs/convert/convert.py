@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Unpack
 
@@ -40,6 +42,7 @@ from penstock.shards.conversion import (
     ManifestDetails,
     OnProgress,
 )
+from penstock.shards.engine import LocalEngine, MakeEngine
 from penstock.shards.entry import SplitEntry
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
@@ -272,6 +275,17 @@ def _run(
 ) -> Converted:
     """Write the data set."""
     staging.begin(prepared.request.journal_form)
+    with open_engine(options, prepared.num_bytes) as make_engine:
+        return _write(prepared, staging, options, on_progress, make_engine)
+
+
+def _write(
+    prepared: _Prepared,
+    staging: Staging,
+    options: ConvertOptions,
+    on_progress: OnProgress | None,
+    make_engine: MakeEngine,
+) -> Converted:
     conversion = Conversion(
         prepared.work,
         prepared.split,
@@ -280,6 +294,7 @@ def _run(
         measure_shards=measure_shards,
         expected_bytes=prepared.num_bytes,
         on_progress=on_progress,
+        make_engine=make_engine,
     )
     try:
         for block in prepared.blocks():
@@ -293,6 +308,29 @@ def _run(
         conversion.close()
     notes = (*prepared.list_notes(), *conversion.notes)
     return Converted(staging.out, manifest, prepared.plan, conversion.num_rows, notes)
+
+
+@contextmanager
+def open_engine(options: ConvertOptions, num_bytes: int | None) -> Iterator[MakeEngine]:
+    """Yield the function that makes the engine of a conversion, with a connection to Ray if that is chosen.
+
+    Args:
+        options: How to convert.
+        num_bytes: Size of the source, if known.
+
+    Raises:
+        MissingPackageError: Ray is not installed.
+        OptionError: There is no cluster at the address.
+    """
+    if options.engine == "local":
+        yield LocalEngine
+        return
+    # Loaded late: Ray is an extra.
+    from penstock.jobs.convert.ray_engine import RayEngine  # noqa: PLC0415
+    from penstock.jobs.ray_cluster import Cluster  # noqa: PLC0415
+
+    with Cluster(options.address, options.workers) as cluster:
+        yield partial(RayEngine, cluster, num_bytes)
 
 
 def _confirm(

@@ -1,0 +1,273 @@
+"""The connection to a Ray cluster, through which jobs use Ray.
+
+In: functions of Penstock and their arguments. Out: their results, computed by workers of the cluster, or the
+errors that they raised. A task whose worker or machine ends is run again elsewhere, so tasks must be
+repeatable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+from penstock.errors import (
+    MissingPackageError,
+    NotPicklableError,
+    OptionError,
+    PathError,
+    PenstockError,
+    WorkerError,
+)
+
+try:
+    import ray
+    from ray.exceptions import AuthenticationError, RayError, RayTaskError
+except ModuleNotFoundError as error:
+    raise MissingPackageError.from_import(error, "engine='ray'", "ray") from error
+
+_T = TypeVar("_T")
+
+MAX_RETRIES: Final = 8
+"""Number of times that a task is run again because its worker or machine ended: a task that ends every worker
+must not be repeated forever."""
+
+_QUEUED: Final = 2  # tasks beyond the number of workers, so that no worker waits for the driver
+_COUNT_SECONDS: Final = 5.0  # after which workers are counted again: clusters grow and shrink
+_MARKER_NAME: Final = "marker"
+
+_log = logging.getLogger("penstock")
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A value that each worker process loads once, and the folder that it must see.
+
+    Attributes:
+        token: Random name of the value, which is the content of the marker file too.
+        holder: Reference of the value; in a list, because Ray loads references that are arguments.
+        folder: Folder that all machines must share.
+        version: Version of Penstock that all machines must have.
+    """
+
+    token: str
+    holder: list[Any]
+    folder: Path
+    version: str
+
+    def load(self) -> Any:
+        """Return the value.
+
+        Raises:
+            PathError: This machine does not see the folder.
+            OptionError: This machine has another version of Penstock.
+        """
+        if self.token not in _LOADED:
+            self._check()
+            _LOADED.clear()  # of earlier jobs
+            _LOADED[self.token] = ray.get(self.holder[0])
+        return _LOADED[self.token]
+
+    def _check(self) -> None:
+        here = os.uname().nodename
+        if self.version != version("penstock"):
+            raise OptionError(
+                f"version of Penstock on the machine {here}",
+                field="engine",
+                expected=self.version,
+                got=version("penstock"),
+                advice="Install the same version on all machines of the cluster.",
+            )
+        found = ""
+        with contextlib.suppress(OSError):
+            found = (self.folder / f"{_MARKER_NAME}-{self.token}").read_text()
+        if found != self.token:
+            raise PathError(
+                f"the machine {here} of the cluster does not see this folder",
+                path=self.folder,
+                expected="a folder that all machines share, under the same path",
+                got="another folder, or none",
+                advice="Write to a shared file system (NFS, Lustre, a volume that all pods mount).",
+            )
+
+
+_LOADED: Final[dict[str, Any]] = {}
+
+
+class Cluster:
+    """A connection to Ray, which `with` ends unless it was there before.
+
+    Attributes:
+        max_workers: Number of tasks that may run at the same time; None is as many as there are CPUs.
+    """
+
+    def __init__(self, address: str | None = None, max_workers: int | None = None) -> None:
+        """Connect.
+
+        Args:
+            address: Address of the cluster, HOST:PORT or "auto". None uses the connection of this process,
+                the cluster of the environment variable RAY_ADDRESS, or a new one on this machine.
+            max_workers: Number of tasks that may run at the same time.
+
+        Raises:
+            OptionError: There is no cluster at the address, or it does not accept the token.
+        """
+        self.max_workers = max_workers
+        self._is_own = not ray.is_initialized()
+        self._counted = (float("-inf"), 0)
+        self._functions: dict[tuple[Any, ...], Any] = {}
+        if address is not None and "://" in address:
+            raise OptionError(
+                "address",
+                expected="HOST:PORT or 'auto', on a machine of the cluster",
+                got=address,
+                advice="A Ray client sees neither the source nor the output: run the command on a machine "
+                "of the cluster, or submit it with 'ray job submit'.",
+            )
+        if self._is_own:
+            _connect(address)
+        elif address not in (None, "auto", ray.get_runtime_context().gcs_address):
+            raise OptionError(
+                "address",
+                expected=f"{ray.get_runtime_context().gcs_address}, to which this process is connected",
+                got=address,
+                advice="Call ray.shutdown() first, or leave out the address.",
+            )
+
+    @property
+    def num_workers(self) -> int:
+        """Number of tasks that can run at the same time now; at least 1."""
+        if self.max_workers is not None:
+            return self.max_workers
+        at, count = self._counted
+        if time.monotonic() - at > _COUNT_SECONDS:
+            count = int(ray.cluster_resources().get("CPU", 0))
+            if not count and at == float("-inf"):
+                _log.warning("the Ray cluster has no CPUs yet: the work starts when it has")
+            self._counted = (time.monotonic(), count)
+        return max(1, count)
+
+    @property
+    def max_running(self) -> int:
+        """Number of tasks that are submitted and not done, at most."""
+        return self.num_workers + (_QUEUED if self.max_workers is None else 0)
+
+    def share(self, value: Any, folder: Path) -> Shared:
+        """Return a value for the arguments of tasks, which a worker process loads once.
+
+        Args:
+            value: The value.
+            folder: A folder that all machines must see; a marker file is written to it.
+        """
+        token = secrets.token_hex(16)
+        (folder / f"{_MARKER_NAME}-{token}").write_text(token)
+        return Shared(token, [self.put(value)], folder, version("penstock"))
+
+    def put(self, value: Any) -> Any:
+        """Store a value in the cluster; return its reference.
+
+        Raises:
+            NotPicklableError: The value cannot be sent to other processes.
+        """
+        try:
+            return ray.put(value)
+        except (TypeError, AttributeError) as error:
+            raise NotPicklableError(
+                f"a value of the source cannot be sent to the workers ({str(error).splitlines()[0]})",
+                advice="Pass tables, arrays, numbers, texts or bytes; or convert with engine='local'.",
+            ) from error
+
+    def submit(self, function: Callable[..., Any], *args: Any, num_returns: int = 1) -> Any:
+        """Begin a task; return the reference of its result, or one per result."""
+        key = (function, num_returns)
+        if key not in self._functions:
+            self._functions[key] = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, num_returns=num_returns)(
+                function
+            )
+        return self._functions[key].remote(*args)
+
+    def get(self, reference: Any) -> Any:
+        """Return a result.
+
+        Raises:
+            PenstockError: The task raised it.
+            WorkerError: The workers of the task ended again and again.
+        """
+        try:
+            return ray.get(reference)
+        except RayTaskError as error:
+            cause = error.cause
+            if isinstance(cause, PenstockError | MemoryError | KeyboardInterrupt):
+                raise cause from None
+            raise
+        except RayError as error:
+            raise WorkerError(
+                f"the workers of a task ended {MAX_RETRIES + 1} times ({type(error).__name__}: "
+                f"{str(error).strip().splitlines()[0]})",
+                advice="The logs of Ray name the reason: too little memory, or a fault in a worker.",
+            ) from error
+
+    def wait(self, references: Sequence[Any], timeout: float | None = None) -> tuple[list[Any], list[Any]]:
+        """Wait until one task is done; return the references of those that are, and of the others."""
+        done, others = ray.wait(list(references), num_returns=1, timeout=timeout, fetch_local=False)
+        return done, others
+
+    def is_done(self, reference: Any) -> bool:
+        """Return whether a task is done."""
+        return bool(self.wait([reference], timeout=0)[0])
+
+    def cancel(self, references: Sequence[Any]) -> None:
+        """End tasks whose results are not needed."""
+        for reference in references:
+            with contextlib.suppress(RayError, ValueError, TypeError):
+                ray.cancel(reference)
+
+    def close(self) -> None:
+        """End the connection, unless it was there before."""
+        if self._is_own and ray.is_initialized():
+            ray.shutdown()
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _connect(address: str | None) -> None:
+    is_new = address is None and not os.environ.get("RAY_ADDRESS")
+    if is_new:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        ray.init(
+            address=address,
+            logging_level=logging.WARNING,
+            log_to_driver=False,
+            **({"include_dashboard": False} if is_new else {}),
+        )
+    except AuthenticationError as error:
+        raise OptionError(
+            "token of the Ray cluster",
+            field="address",
+            expected="a token that the cluster accepts",
+            got=str(error).strip().splitlines()[0],
+            advice="Set RAY_AUTH_MODE=token, and the token of the cluster as RAY_AUTH_TOKEN or in the file "
+            "RAY_AUTH_TOKEN_PATH.",
+        ) from error
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise OptionError(
+            "address",
+            expected="the address of a running Ray cluster, such as 10.0.0.1:6379",
+            got=f"{address or os.environ.get('RAY_ADDRESS')} ({str(error).strip().splitlines()[0]})",
+            advice="'ray status' on a machine of the cluster shows whether it runs.",
+        ) from error
