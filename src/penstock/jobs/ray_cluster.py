@@ -11,6 +11,7 @@ import contextlib
 import logging
 import os
 import secrets
+import socket
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,6 +43,7 @@ must not be repeated forever."""
 
 _QUEUED: Final = 2  # tasks beyond the number of workers, so that no worker waits for the driver
 _COUNT_SECONDS: Final = 5.0  # after which workers are counted again: clusters grow and shrink
+_LISTEN_SECONDS: Final = 10.0
 _MARKER_NAME: Final = "marker"
 
 _log = logging.getLogger("penstock")
@@ -127,6 +129,7 @@ class Cluster:
         if address is not None and "://" in address:
             raise OptionError(
                 "address",
+                field="address",
                 expected="HOST:PORT or 'auto', on a machine of the cluster",
                 got=address,
                 advice="A Ray client sees neither the source nor the output: run the command on a machine "
@@ -137,6 +140,7 @@ class Cluster:
         elif address not in (None, "auto", ray.get_runtime_context().gcs_address):
             raise OptionError(
                 "address",
+                field="address",
                 expected=f"{ray.get_runtime_context().gcs_address}, to which this process is connected",
                 got=address,
                 advice="Call ray.shutdown() first, or leave out the address.",
@@ -245,29 +249,38 @@ class Cluster:
 
 
 def _connect(address: str | None) -> None:
-    is_new = address is None and not os.environ.get("RAY_ADDRESS")
-    if is_new:
+    where = address or os.environ.get("RAY_ADDRESS")
+    if where is None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    elif where not in ("auto", "local"):
+        _check_listening(where)  # Ray itself tries for minutes
     try:
         ray.init(
             address=address,
             logging_level=logging.WARNING,
             log_to_driver=False,
-            **({"include_dashboard": False} if is_new else {}),
+            **({"include_dashboard": False} if where is None else {}),
         )
-    except AuthenticationError as error:
-        raise OptionError(
-            "token of the Ray cluster",
-            field="address",
-            expected="a token that the cluster accepts",
-            got=str(error).strip().splitlines()[0],
-            advice="Set RAY_AUTH_MODE=token, and the token of the cluster as RAY_AUTH_TOKEN or in the file "
-            "RAY_AUTH_TOKEN_PATH.",
-        ) from error
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise OptionError(
-            "address",
-            expected="the address of a running Ray cluster, such as 10.0.0.1:6379",
-            got=f"{address or os.environ.get('RAY_ADDRESS')} ({str(error).strip().splitlines()[0]})",
-            advice="'ray status' on a machine of the cluster shows whether it runs.",
-        ) from error
+    except (AuthenticationError, ConnectionError, RuntimeError, ValueError) as error:
+        raise _refuse_address(where, str(error).strip().splitlines()[0]) from error
+
+
+def _check_listening(address: str) -> None:
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdigit():
+        raise _refuse_address(address, "which is not HOST:PORT")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _LISTEN_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        raise _refuse_address(address, str(error)) from error
+
+
+def _refuse_address(address: str | None, why: str) -> OptionError:
+    return OptionError(
+        "address",
+        field="address",
+        expected="HOST:PORT of a Ray cluster that accepts the token of this process",
+        got=f"{address} ({why})",
+        advice="'ray status' on a machine of the cluster shows whether it runs. With RAY_AUTH_MODE=token, "
+        "its token must be in RAY_AUTH_TOKEN, or in the file RAY_AUTH_TOKEN_PATH or ~/.ray/auth_token.",
+    )

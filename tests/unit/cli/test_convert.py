@@ -55,6 +55,7 @@ def test_no_flag_leaves_every_default(monkeypatch):
         (("--compression", "gzip"), {"compression": "gzip"}),
         (("--resize", "256"), {"resize": 256}),
         (("--workers", "2"), {"workers": 2}),
+        (("--engine", "ray", "--address", "head:6379"), {"engine": "ray", "address": "head:6379"}),
         (("--on-error", "collect"), {"on_error": "collect"}),
         (("--max-rejects", "5"), {"max_rejects": 5}),
         (("--overwrite",), {"overwrite": True}),
@@ -111,6 +112,6 @@ def test_help_names_every_option(capsys):
     flags = (
         "image text category number sequence bytes tensor target weight id drop rename split group stratify"
     )
-    flags += " split-by time seed no-shuffle shard-size num-shards compression resize workers on-error"
-    flags += " max-rejects overwrite resume delimiter encoding missing short-rows plan plan-file json"
+    flags += " split-by time seed no-shuffle shard-size num-shards compression resize workers on-error engine"
+    flags += " address max-rejects overwrite resume delimiter encoding missing short-rows plan plan-file json"
     assert [flag for flag in flags.split() if f"--{flag}" not in text] == []

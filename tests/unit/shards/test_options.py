@@ -46,6 +46,8 @@ def test_texts_stand_for_what_they_mean():
         ({"shard_bytes": 0}, "shard_bytes 1 0"),
         ({"num_shards": 0}, "num_shards 1 0"),
         ({"workers": 0}, "workers 1 0"),
+        ({"engine": "spark"}, "engine local ray spark"),
+        ({"address": "head:6379"}, "address local head:6379"),
         ({"resize": "big"}, "resize 1 'big'"),
         ({"max_rejects": -1}, "max_rejects 0 -1"),
         ({"compression": "zstd"}, "compression 'none' 'gzip' 'zstd'"),

@@ -47,8 +47,11 @@ OTHER_OPTIONS = {
     "workers": 2,
     "overwrite": True,
     "resume": True,
+    "engine": "ray",
+    "address": "head:6379",
 }
 """A value of each option that is not its default."""
+NEEDED_OPTIONS = {"address": {"engine": "ray"}}
 
 OTHER_OVERRIDES = {
     "schema": ps.Schema({"a": Number("int64")}),
@@ -85,7 +88,7 @@ def request(overrides=None, options=None):
 @pytest.mark.parametrize("name", [each.name for each in fields(ConvertOptions)])
 def test_every_option_changes_the_request_or_is_listed_as_without_effect(name):
     assert name in OTHER_OPTIONS, f"add a value of the new option {name!r} to this test"
-    changed = request(options=ConvertOptions(**{name: OTHER_OPTIONS[name]}))
+    changed = request(options=ConvertOptions(**{name: OTHER_OPTIONS[name]}, **NEEDED_OPTIONS.get(name, {})))
     assert (changed.json_form == request().json_form) == (name in WITHOUT_EFFECT)
     assert (changed.outline == request().outline) == (name in WITHOUT_EFFECT)
 

@@ -1,0 +1,119 @@
+"""Conversion on a Ray cluster of several nodes: the same bytes as in one process, whatever is killed."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+
+from ray_driver import CASES, convert_case, fingerprint
+from ray_nodes import RayNodes, run_driver, start_driver
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    found = RayNodes(2)
+    yield found
+    found.close()
+
+
+def convert_here(tmp_path: Path, case: str, **choices: object) -> dict[str, object]:
+    found = convert_case({"folder": str(tmp_path)}, case, tmp_path / "local" / case, **choices)
+    return json.loads(json.dumps(found))
+
+
+def make_request(nodes: RayNodes, tmp_path: Path, *cases: str, **more: object) -> dict[str, object]:
+    return {
+        "address": nodes.address,
+        "folder": str(tmp_path),
+        "out": str(tmp_path / "ray"),
+        "cases": cases,
+        **more,
+    }
+
+
+def list_names(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "ray").iterdir())
+
+
+def test_every_kind_of_source_gives_the_same_files_as_in_one_process(nodes, tmp_path):
+    expected = {case: convert_here(tmp_path, case) for case in CASES}
+    found = run_driver(nodes, make_request(nodes, tmp_path, *CASES))
+    for case in CASES:
+        assert found[case] == expected[case], case
+    assert found["csv"]["stages"] == ["reading", "writing"]
+    assert found["faulty"]["files"]["rejects.jsonl"]
+    assert found["raises"]["error"] == "CellError"
+    assert found["raises"]["row"] == 9_000
+    assert list_names(tmp_path) == sorted(path.name for path in (tmp_path / "local").iterdir())
+
+
+def test_worker_killed_while_it_encodes_and_a_node_while_it_writes_change_nothing(nodes, tmp_path):
+    expected = convert_here(tmp_path, "csv")
+    lost = nodes.add()
+    kill = [
+        {"stage": "reading", "workers": nodes.raylets, "task": "encode_blocks"},
+        {"stage": "writing", "node": lost},
+    ]
+    found = run_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill))["csv"]
+    assert len(found["killed"]) == 2
+    assert found["killed"][1] == lost
+    assert found["files"] == expected["files"]
+    assert list_names(tmp_path) == ["csv"]
+
+
+def test_driver_killed_while_it_writes_is_resumed_and_leaves_nothing_visible(nodes, tmp_path):
+    expected = convert_here(tmp_path, "csv")
+    kill = [{"stage": "writing", "after": 3, "driver": True}]
+    driver = start_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill))
+    driver.communicate()
+    assert driver.returncode == -signal.SIGKILL
+    hidden = tmp_path / "ray" / ".csv.partial"
+    kept = {path.name: path.stat().st_ino for path in hidden.glob("data/*.tfrecord")}
+    assert len(kept) >= 3
+    assert list_names(tmp_path) == [".csv.partial"]
+    request = make_request(nodes, tmp_path, "csv", choices={"resume": True})
+    found = run_driver(nodes, request)["csv"]
+    assert found["files"] == expected["files"]
+    assert list_names(tmp_path) == ["csv"]
+    inodes = {path.name: path.stat().st_ino for path in (tmp_path / "ray" / "csv").glob("*.tfrecord")}
+    assert kept.items() <= inodes.items()  # they were not written again
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("stage", ["reading", "writing"])
+@pytest.mark.parametrize("after", [0, 2, 5])
+@pytest.mark.parametrize("what", ["worker", "node"])
+def test_worker_or_node_killed_at_any_point_changes_nothing(nodes, tmp_path, what, after, stage):
+    expected = convert_here(tmp_path, "csv")
+    lost = nodes.add()
+    task = "encode_blocks" if stage == "reading" else "write_shards"
+    target = {"node": lost} if what == "node" else {"workers": nodes.raylets, "task": task}
+    kill = [{"stage": stage, "after": after, **target}]
+    found = run_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill))["csv"]
+    assert found["files"] == expected["files"]
+    assert list_names(tmp_path) == ["csv"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["local", "ray"])
+@pytest.mark.parametrize(("stage", "after"), [("reading", 0), ("reading", 4), ("writing", 0), ("writing", 9)])
+def test_driver_killed_at_any_point_is_resumed_by_either_engine(nodes, tmp_path, stage, after, engine):
+    expected = convert_here(tmp_path, "csv")
+    kill = [{"stage": stage, "after": after, "driver": True}]
+    start_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill)).communicate()
+    assert not (tmp_path / "ray" / "csv").exists()
+    if engine == "ray":
+        run_driver(nodes, make_request(nodes, tmp_path, "csv", choices={"resume": True}))
+    else:
+        convert_case({"folder": str(tmp_path)}, "csv", tmp_path / "ray" / "csv", resume=True)
+    assert fingerprint(tmp_path / "ray" / "csv") == expected["files"]
+    assert list_names(tmp_path) == ["csv"]
+
+
+@pytest.mark.long  # Ray tries for 20 seconds
+def test_token_that_the_cluster_does_not_accept_is_refused(nodes, tmp_path):
+    request = make_request(nodes, tmp_path, "samples")
+    found = run_driver(nodes, request, RAY_AUTH_TOKEN="0" * 64)["samples"]
+    assert found["error"] == "OptionError"
+    assert found["facts"]["field"] == "address"

@@ -1,0 +1,184 @@
+"""Converts the same source in this process and on a Ray cluster, and prints in JSON what came of it.
+
+`python ray_driver.py REQUEST`: a JSON object with `address`, `folder`, the name of a `case`, and optionally
+`kill`: which processes to end, when, while the conversion runs.
+"""
+
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+import penstock as ps
+from penstock.errors import PenstockError
+from penstock.jobs.convert import ray_engine
+from penstock.jobs.convert.convert import run_conversion
+from penstock.plan.planner import PlanOverrides
+from penstock.shards.conversion import ConversionProgress
+from penstock.shards.options import make_options
+from ray_nodes import find_workers
+
+NUM_ROWS = 100_000
+
+
+def fingerprint(folder: Path) -> dict[str, str]:
+    """Return the SHA-256 of every file."""
+    return {
+        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def write_csv(folder: Path, num_rows: int = NUM_ROWS) -> Path:
+    path = folder / "rows.csv"
+    if not path.exists():
+        numbers = np.random.default_rng(3)
+        words, kinds = numbers.integers(0, 10**6, num_rows), numbers.integers(0, 5, num_rows)
+        lines = (f"{i},{i * 0.37:.3f},word {words[i]},{kinds[i]}\n" for i in range(num_rows))
+        path.write_text("id,height,word,kind\n" + "".join(lines))
+    return path
+
+
+def write_faulty(folder: Path) -> Path:
+    path = folder / "faulty.csv"
+    lines = [f"{i},{'x' if i % 9_000 == 8_999 else i}\n" for i in range(40_000)]
+    path.write_text("id,count\n" + "".join(lines))
+    return path
+
+
+def write_images(folder: Path) -> Path:
+    root = folder / "images"
+    for number in range(60):
+        path = root / ("cats" if number % 3 else "dogs") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8 + number, 20), (number, 2 * number, 7)).save(path)
+    return root
+
+
+def make_blobs() -> dict[str, object]:
+    blobs = [bytes([number % 251]) * (5_000 + number) for number in range(300)]
+    return {"blob": blobs, "word": [f"w{number}" for number in range(300)], "label": [0, 1, 2] * 100}
+
+
+def write_stored(folder: Path) -> Path:
+    out = folder / "stored"
+    if not out.exists():
+        ps.convert({"a": np.arange(5_000), "b": np.arange(10_000.0).reshape(5_000, 2)}, out, num_shards=3)
+    return out
+
+
+CASES = {
+    "csv": (write_csv, {"id": "id", "target": "kind"}, {"shard_bytes": 400_000}),
+    "ordered": (write_csv, {"target": "kind"}, {"shard_bytes": 400_000, "shuffle": False}),
+    "gzip": (write_csv, {"target": "kind"}, {"num_shards": 3, "stratify": True, "compression": "gzip"}),
+    "time": (write_csv, {}, {"time": "height", "num_shards": 2}),
+    "faulty": (
+        write_faulty,
+        {"fields": {"count": ps.fields.Number("int64")}},
+        {"on_error": "collect", "num_shards": 2},
+    ),
+    "raises": (write_faulty, {"fields": {"count": ps.fields.Number("int64")}}, {}),
+    "images": (write_images, {}, {"num_shards": 4}),
+    "resized": (write_images, {}, {"resize": 10}),
+    "blobs": (
+        lambda _: make_blobs(),
+        {"fields": {"blob": ps.fields.Bytes()}, "target": "label"},
+        {"num_shards": 3},
+    ),
+    "samples": (
+        lambda _: [{"x": number, "words": ["a"] * (number % 4)} for number in range(3_000)],
+        {},
+        {"num_shards": 2},
+    ),
+    "stored": (write_stored, {}, {"num_shards": 5}),
+}
+
+
+class Killer:
+    """Ends processes when a conversion reaches a stage.
+
+    Args:
+        plan: `stage` and `after`, the number of reports of the stage before that; `node`, the raylet to end;
+            or `workers`, the raylets of which one worker that runs `task` is ended; or `driver`.
+    """
+
+    def __init__(self, plan: dict[str, object]) -> None:
+        self.killed: list[int] = []
+        self._plan = plan
+        self._left = plan.get("after", 0)
+
+    def __call__(self, progress: ConversionProgress) -> None:
+        if self.killed or progress.stage != self._plan.get("stage"):
+            return
+        if self._left > 0:
+            self._left -= 1
+            return
+        if "node" in self._plan:
+            self._kill(self._plan["node"])
+        elif "driver" in self._plan:
+            self._kill(os.getpid())
+        else:
+            end = time.monotonic() + 20
+            while not self.killed and time.monotonic() < end:
+                for pid in find_workers(self._plan["workers"], self._plan["task"])[:1]:
+                    self._kill(pid)
+
+    def _kill(self, pid: int) -> None:
+        self.killed.append(pid)
+        os.kill(pid, signal.SIGKILL)
+
+
+def convert_case(request: dict[str, object], case: str, out: Path, **choices: object) -> dict[str, object]:
+    """Convert a case; return the files, or the error, and the processes that were ended."""
+    make, overrides, options = CASES[case]
+    killers = [Killer(plan) for plan in request.get("kill", ())]
+    stages: list[str] = []
+
+    def on_progress(progress: ConversionProgress) -> None:
+        stages.append(progress.stage)
+        for killer in killers:
+            killer(progress)
+
+    try:
+        done = run_conversion(
+            make(Path(request["folder"])),
+            out,
+            PlanOverrides(**overrides),
+            make_options(**options, **choices),
+            on_progress,
+        )
+    except PenstockError as error:
+        facts = {name: str(getattr(error, name)) for name in ("path", "field", "expected", "got")}
+        return {"error": type(error).__name__, "facts": facts, "row": getattr(error, "row", None)}
+    return {
+        "files": fingerprint(done.out),
+        "notes": list(done.notes),
+        "stages": sorted(set(stages)),
+        "killed": [pid for killer in killers for pid in killer.killed],
+    }
+
+
+def main() -> None:
+    request = json.loads(sys.argv[1])
+    ray_engine._MIN_TASK_BYTES = 1 << 16  # many tasks, although the sources are small
+    out = Path(request["out"])
+    choices = {"engine": "ray", "address": request["address"], **request.get("choices", {})}
+    found = {}
+    if len(request["cases"]) > 1:
+        import ray  # noqa: PLC0415 - one connection for all cases
+
+        ray.init(address=request["address"], log_to_driver=False)
+    for case in request["cases"]:
+        found[case] = convert_case(request, case, out / case, **choices)
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""What is refused before or instead of work on a Ray cluster; no cluster is started."""
+
+import pickle
+from importlib.metadata import version
+
+import pytest
+
+from penstock.errors import OptionError, PathError
+from penstock.jobs.ray_cluster import Cluster, Shared
+
+
+def test_machine_that_does_not_see_the_folder_is_refused(tmp_path):
+    shared = Shared("abc", [None], tmp_path, version("penstock"))
+    with pytest.raises(PathError) as caught:
+        shared.load()
+    assert caught.value.path == str(tmp_path)
+    assert caught.value.advice
+    (tmp_path / "marker-abc").write_text("of another folder with the same path")
+    with pytest.raises(PathError):
+        shared.load()
+
+
+def test_machine_with_another_version_is_refused(tmp_path):
+    (tmp_path / "marker-abc").write_text("abc")
+    with pytest.raises(OptionError) as caught:
+        Shared("abc", [None], tmp_path, "0.0.1").load()
+    assert caught.value.field == "engine"
+    assert (caught.value.expected, caught.value.got) == ("0.0.1", version("penstock"))
+    there = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - as a worker sends it
+    assert isinstance(there, OptionError)
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "http://head:8265", "head", "127.0.0.1:1", "a:b"])
+def test_address_at_which_no_cluster_can_be_is_refused_at_once(address):
+    with pytest.raises(OptionError) as caught:
+        Cluster(address)
+    assert caught.value.field == "address"
+    assert address in caught.value.got
+    assert caught.value.advice
