@@ -9,8 +9,8 @@ import json
 import os
 import signal
 import sys
-import time
 from pathlib import Path
+from threading import Event, Thread
 
 import numpy as np
 from PIL import Image
@@ -102,33 +102,40 @@ CASES = {
 
 
 class Killer:
-    """Ends processes when a conversion reaches a stage.
+    """Ends processes while a conversion runs.
 
     Args:
-        plan: `stage` and `after`, the number of reports of the stage before that; `node`, the raylet to end;
-            or `workers`, the raylets of which one worker that runs `task` is ended; or `driver`.
+        plan: `node`, the raylet to end, or `driver`, once the conversion has reported a `stage` more than
+            `after` times; or `workers`, the raylets of which the first worker is ended that runs `task`,
+            after that many reports.
     """
 
     def __init__(self, plan: dict[str, object]) -> None:
         self.killed: list[int] = []
         self._plan = plan
         self._left = plan.get("after", 0)
+        self._is_due = Event()
+        self._thread = Thread(target=self._watch, daemon=True)
+        if "workers" in plan:
+            self._thread.start()
+            if not self._left:
+                self._is_due.set()
 
     def __call__(self, progress: ConversionProgress) -> None:
-        if self.killed or progress.stage != self._plan.get("stage"):
+        if self.killed or progress.stage != self._plan["stage"]:
             return
-        if self._left > 0:
-            self._left -= 1
-            return
-        if "node" in self._plan:
-            self._kill(self._plan["node"])
-        elif "driver" in self._plan:
-            self._kill(os.getpid())
-        else:
-            end = time.monotonic() + 20
-            while not self.killed and time.monotonic() < end:
-                for pid in find_workers(self._plan["workers"], self._plan["task"])[:1]:
-                    self._kill(pid)
+        self._left -= 1
+        if "workers" in self._plan:
+            if self._left <= 0:
+                self._is_due.set()
+        elif self._left < 0:
+            self._kill(self._plan["node"] if "node" in self._plan else os.getpid())
+
+    def _watch(self) -> None:
+        self._is_due.wait()
+        while not self.killed:
+            for pid in find_workers(self._plan["workers"], self._plan["task"])[:1]:
+                self._kill(pid)
 
     def _kill(self, pid: int) -> None:
         self.killed.append(pid)

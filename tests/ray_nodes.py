@@ -4,12 +4,14 @@ As a program it holds the cluster: each line of its input is a request, each lin
 JSON. `RayNodes` starts it, and `run_driver` converts on the cluster in another process, like a user.
 """
 
+import contextlib
 import json
 import os
 import secrets
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 STORE_BYTES = 80 << 20
@@ -25,8 +27,11 @@ class RayNodes:
     """
 
     def __init__(self, num_nodes: int) -> None:
+        # Short, because sockets are in it; and not Ray's own, where every new driver looks for a cluster.
+        self._folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp")
         self.environment = {
             **os.environ,
+            "RAY_TMPDIR": self._folder.name,
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
@@ -67,6 +72,7 @@ class RayNodes:
         finally:
             self._process.kill()
             self._process.wait()
+            self._folder.cleanup()
 
 
 def start_driver(nodes: RayNodes, request: dict[str, object], **environment: str) -> subprocess.Popen:
@@ -91,16 +97,11 @@ def run_driver(nodes: RayNodes, request: dict[str, object], **environment: str) 
 def find_workers(raylets: list[int], task: str) -> list[int]:
     """Return the worker processes of nodes that run a task now."""
     found = []
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdigit():
-            continue
-        try:
-            title = (folder / "cmdline").read_bytes()
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent in raylets and title.startswith(f"ray::{task}".encode()):
-            found.append(int(folder.name))
+    for raylet in raylets:
+        with contextlib.suppress(OSError):  # of processes that end meanwhile
+            for child in Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split():
+                if Path(f"/proc/{child}/cmdline").read_bytes().startswith(f"ray::{task}".encode()):
+                    found.append(int(child))
     return found
 
 

@@ -116,7 +116,8 @@ class Cluster:
 
         Args:
             address: Address of the cluster, HOST:PORT or "auto". None uses the connection of this process,
-                the cluster of the environment variable RAY_ADDRESS, or a new one on this machine.
+                the cluster of the environment variable RAY_ADDRESS, the one that runs on this machine, or a
+                new one on this machine.
             max_workers: Number of tasks that may run at the same time.
 
         Raises:
