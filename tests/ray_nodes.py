@@ -35,7 +35,9 @@ class RayNodes:
             "RAY_AUTH_MODE": "token",
             "RAY_AUTH_TOKEN": secrets.token_hex(32),
             "RAY_USAGE_STATS_ENABLED": "0",
-            "RAY_worker_niceness": "0",  # otherwise other tests keep the workers waiting
+            # A busy machine is slow, and other tests would keep the workers waiting.
+            "RAY_gcs_server_request_timeout_seconds": "120",
+            "RAY_worker_niceness": "0",
         }
         for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH"):
             self.environment.pop(name, None)
@@ -48,9 +50,13 @@ class RayNodes:
             text=True,
         )
         self.raylets: list[int] = []
-        self.address = self._ask("head")
-        for _ in range(num_nodes):
-            self.add()
+        try:
+            self.address = self._ask("head")
+            for _ in range(num_nodes):
+                self.add()
+        except BaseException:
+            self.close()
+            raise
 
     def add(self) -> int:
         """Add a node; return the process of its raylet."""
@@ -120,7 +126,6 @@ def _hold_cluster() -> None:
                     answer: object = cluster.address
                 case "add":
                     node = cluster.add_node(num_cpus=1, **options)
-                    cluster.wait_for_nodes()
                     (raylet,) = node.all_processes["raylet"]
                     answer = raylet.process.pid
                 case _:

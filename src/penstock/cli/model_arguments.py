@@ -254,6 +254,12 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("paths", nargs="+", metavar="DATA", help="data to predict on")
     parser.add_argument("--out", metavar="FILE", help="write a .parquet, .csv or .jsonl file, not stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
+    parser.add_argument("--resume", action="store_true", help="continue a run with --engine ray")
+    parser.add_argument("--engine", choices=("local", "ray"), help="predict here, or on a Ray cluster")
+    parser.add_argument(
+        "--address", metavar="HOST:PORT", help="the Ray cluster (default: RAY_ADDRESS, or a new one here)"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="number of threads, or of tasks on Ray")
     parser.add_argument(
         "--keep",
         action="append",

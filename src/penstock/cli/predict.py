@@ -26,6 +26,7 @@ from penstock.jobs.predict.predictions import Predictions
 
 _OPTIONS: Final = (
     *("split", "batch_size", "on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows"),
+    *("engine", "address", "workers"),
 )
 _MAX_NAMED: Final = 10
 
@@ -63,7 +64,7 @@ def _read_options(args: argparse.Namespace) -> PredictOptions:
     given = list_given(args, _OPTIONS)
     if args.model is not None:
         given["model"] = partial(load_model, args.model)
-    return make_predict_options(**given, keep=tuple(args.keep), overwrite=args.overwrite)
+    return make_predict_options(**given, keep=tuple(args.keep), overwrite=args.overwrite, resume=args.resume)
 
 
 def _print_bytes(data: bytes | memoryview) -> None:

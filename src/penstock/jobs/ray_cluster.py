@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from penstock.errors import (
     MissingPackageError,
@@ -35,8 +35,6 @@ try:
 except ModuleNotFoundError as error:
     raise MissingPackageError.from_import(error, "engine='ray'", "ray") from error
 
-_T = TypeVar("_T")
-
 MAX_RETRIES: Final = 8
 """Number of times that a task is run again because its worker or machine ended: a task that ends every worker
 must not be repeated forever."""
@@ -51,18 +49,18 @@ _log = logging.getLogger("penstock")
 
 @dataclass(frozen=True)
 class Shared:
-    """A value that each worker process loads once, and the folder that it must see.
+    """A value that each worker process loads once, and the folder that it must see, if any.
 
     Attributes:
         token: Random name of the value, which is the content of the marker file too.
         holder: Reference of the value; in a list, because Ray loads references that are arguments.
-        folder: Folder that all machines must share.
+        folder: Folder that all machines must share, or None.
         version: Version of Penstock that all machines must have.
     """
 
     token: str
     holder: list[Any]
-    folder: Path
+    folder: Path | None
     version: str
 
     def load(self) -> Any:
@@ -88,6 +86,8 @@ class Shared:
                 got=version("penstock"),
                 advice="Install the same version on all machines of the cluster.",
             )
+        if self.folder is None:
+            return
         found = ""
         with contextlib.suppress(OSError):
             found = (self.folder / f"{_MARKER_NAME}-{self.token}").read_text()
@@ -165,15 +165,17 @@ class Cluster:
         """Number of tasks that are submitted and not done, at most."""
         return self.num_workers + (_QUEUED if self.max_workers is None else 0)
 
-    def share(self, value: Any, folder: Path) -> Shared:
+    def share(self, value: Any, folder: Path | None = None) -> Shared:
         """Return a value for the arguments of tasks, which a worker process loads once.
 
         Args:
             value: The value.
-            folder: A folder that all machines must see; a marker file is written to it.
+            folder: A folder that all machines must see; a marker file is written to it. None if there is
+                none.
         """
         token = secrets.token_hex(16)
-        (folder / f"{_MARKER_NAME}-{token}").write_text(token)
+        if folder is not None:
+            (folder / f"{_MARKER_NAME}-{token}").write_text(token)
         return Shared(token, [self.put(value)], folder, version("penstock"))
 
     def put(self, value: Any) -> Any:

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
+from penstock.errors import OptionError
 from penstock.foundation.option_checks import OnError, OptionChecks
 from penstock.foundation.wording import check_keywords
+from penstock.shards.options import EngineName
 from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
 
@@ -35,6 +37,10 @@ class PredictOptions:
             already.
         workers: Number of threads that make batches; by default the number of cores, at most 8. The result
             does not depend on it.
+        engine: Where the model predicts: "local" in this process, or "ray" on the workers of a Ray cluster.
+            This process reads and transforms the data, and writes the output, in both.
+        address: Address of the Ray cluster; see `ConvertOptions`.
+        resume: Whether to use the predictions that an interrupted run with engine="ray" has saved.
         delimiter: Delimiter of the cells of a CSV; by default a comma, or a tab in a `.tsv`.
         encoding: Encoding of a CSV.
         missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
@@ -55,6 +61,9 @@ class PredictOptions:
     model: Any = None
     functions: Mapping[str, MapFunction] | None = None
     workers: int | None = None
+    engine: EngineName = "local"
+    address: str | None = None
+    resume: bool = False
     delimiter: str | None = None
     encoding: str = "utf-8"
     missing: str | tuple[str, ...] | None = None
@@ -68,7 +77,12 @@ class PredictOptions:
         checks.integers("max_rejects", least=0)
         checks.integers("batch_size", "workers", least=1)
         checks.instance("functions", Mapping, "functions by name")
-        checks.flags("overwrite")
+        checks.flags("overwrite", "resume")
+        checks.choice("engine", get_args(EngineName))
+        checks.instance("address", str, "HOST:PORT or 'auto'")
+        for name in ("address", "resume"):
+            if self.engine == "local" and getattr(self, name):
+                raise OptionError(name, expected="engine='ray' as well", got="engine='local'")
         _ = self.read_as()  # checks the options of reading before any work
 
     @property
@@ -98,6 +112,9 @@ class PredictChoices(TypedDict, total=False):
     model: Any
     functions: Mapping[str, MapFunction] | None
     workers: int | None
+    engine: EngineName
+    address: str | None
+    resume: bool
     delimiter: str | None
     encoding: str
     missing: str | tuple[str, ...] | None

@@ -12,16 +12,14 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import NoSuchPathError, OptionError, PathError
-from penstock.export.manifest import MANIFEST_NAME, is_export, open_export
-from penstock.foundation.keras_backend import importing_keras
-from penstock.foundation.wording import show
+from penstock.errors import OptionError, PathError
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_batch_size, make_batches
 from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_predict_options
@@ -29,12 +27,9 @@ from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writ
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
 from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.jobs.predict.raw_rows import RequestRules
-from penstock.model.task import Task
+from penstock.jobs.predict.trained import Trained, open_trained
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike
-from penstock.training.run_files import CONFIG_NAME
-from penstock.transform.map import MapFunction
-from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras, which a `Run` object has loaded already
@@ -146,13 +141,14 @@ def run_prediction(
     batch_size = options.batch_size or choose_batch_size(inputs)
     rows = open_new_data(data, inputs, recipe, options, batch_size, rules)
     answers = Answers(trained.tasks, rows.kept)
-    work = _Work(trained, rows, answers, options, on_progress)
+    work = _Work(rows, answers, options, on_progress)
     with ExitStack() as stack:
         if path is not None:
             write = stack.enter_context(AtomicFile(path, overwrite=options.overwrite)).write
         most = 0 if options.on_error == "raise" else options.max_rejects
         batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
-        answered = work.answer(stack.enter_context(closing(batches)))
+        answer = _open_engine(trained, path, options, stack)
+        answered = work.answer(answer(work.check(stack.enter_context(closing(batches)))))
         first = list(itertools.islice(answered, 1))  # if this fails, nothing is written
         held: list[pa.RecordBatch] = []
         take = held.append
@@ -163,57 +159,42 @@ def run_prediction(
     return work.summarize(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
 
 
-class Trained(Protocol):
-    """What a prediction needs: a `Run`, or an `ExportedModel`."""
-
-    @property
-    def pipeline(self) -> Pipeline:
-        """Pipeline that makes the inputs of the model."""
-
-    @property
-    def tasks(self) -> Mapping[str, Task]:
-        """Task of each target."""
-
-    @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings of the run: `schema`, `plan` and `convert`."""
-
-    def predictor(self) -> Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]:
-        """Return a function from the inputs of a batch to predictions by target."""
+Answer: TypeAlias = Callable[
+    [Iterator[ModelBatch]], Iterator[tuple[ModelBatch, Mapping[str, NDArray[Any]] | None]]
+]
+"""Yields batches in order, each with its predictions, or None if no row is left in it."""
 
 
-def open_trained(run: object, model: Any, functions: Mapping[str, MapFunction] | None) -> Trained:
-    """Return a run or an export; a folder is opened.
+def _open_engine(trained: Trained, path: Path | None, options: PredictOptions, stack: ExitStack) -> Answer:
+    """Return the function that predicts batches, here or on a cluster; `stack` closes what it needs."""
+    if options.engine == "local":
+        return partial(_answer_here, trained)
+    # Loaded late: Ray is an extra.
+    from penstock.jobs.predict.ray_model import (  # noqa: PLC0415
+        RayModel,
+        SavedPredictions,
+        find_model_folder,
+    )
+    from penstock.jobs.ray_cluster import Cluster  # noqa: PLC0415
 
-    Args:
-        run: A run, an export, or the path of the folder of one.
-        model: The user's own model, or a function that returns it, if it needs one.
-        functions: Functions of the pipeline's maps, by name.
+    folder = find_model_folder(trained)
+    if path is None and options.resume:
+        raise OptionError("resume", expected="an output file, beside which predictions are saved", got="none")
+    cluster = stack.enter_context(Cluster(options.address, options.workers))
+    saved = None if path is None else SavedPredictions(path, resume=options.resume)
+    return stack.enter_context(RayModel(cluster, folder, saved)).answer
 
-    Raises:
-        NoSuchPathError: The folder is neither a run nor an export.
-        OptionError: `run` is something else; or a model or a function is needed and not given.
-        ExportError: A file of the export has changed.
-    """
-    if not isinstance(run, str | os.PathLike):
-        if not hasattr(run, "predictor"):
-            raise OptionError("run", expected="a run, or the folder of one", got=show(run))
-        return cast("Trained", run)
-    folder = Path(run)
-    if is_export(folder):
-        return open_export(folder, model, functions)
-    if not (folder / CONFIG_NAME).is_file():  # before Keras is imported, which takes seconds
-        raise NoSuchPathError(
-            f"is neither a run nor an export (it has neither {CONFIG_NAME} nor {MANIFEST_NAME})"
-            if folder.is_dir()
-            else "no such folder",
-            path=folder,
-            advice="Pass a folder that 'penstock train --out' or 'penstock export' wrote.",
-        )
-    with importing_keras("predict"):
-        from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
-    return open_run(folder, model, functions)
+def _answer_here(
+    trained: Trained, batches: Iterator[ModelBatch]
+) -> Iterator[tuple[ModelBatch, Mapping[str, NDArray[Any]] | None]]:
+    ask = None
+    for batch in batches:
+        if batch.inputs is None:
+            yield batch, None
+        else:
+            ask = ask or trained.predictor()
+            yield batch, ask(batch.inputs)
 
 
 def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
@@ -227,17 +208,15 @@ def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
 
 
 class _Work:
-    """One prediction: calls the model, and counts rows."""
+    """One prediction: makes rows of the output, and counts them."""
 
     def __init__(
         self,
-        run: Trained,
         rows: NewRows,
         answers: Answers,
         options: PredictOptions,
         on_progress: OnPredict | None,
     ) -> None:
-        self._run = run
         self._rows = rows
         self._answers = answers
         self._on_progress = on_progress
@@ -245,16 +224,21 @@ class _Work:
         self._refused = RefusalLog(options.on_error, options.max_rejects)
         self._head: list[pa.RecordBatch] = []
 
-    def answer(self, batches: Iterator[ModelBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of the output, one record batch per batch of the model."""
-        ask = None
+    def check(self, batches: Iterator[ModelBatch]) -> Iterator[ModelBatch]:
+        """Yield batches whose refused rows were handled, before the model gets them."""
         for batch in batches:
             for refusal in batch.refusals:
                 self._refused.add(refusal)
+            yield batch
+
+    def answer(
+        self, answered: Iterator[tuple[ModelBatch, Mapping[str, NDArray[Any]] | None]]
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the output, one record batch per batch of the model."""
+        for batch, predicted in answered:
             self._num_bytes += batch.num_bytes
-            if batch.inputs is not None:
-                ask = ask or self._run.predictor()
-                made = self._answers.make(batch.kept, ask(batch.inputs))
+            if predicted is not None:
+                made = self._answers.make(batch.kept, predicted)
                 if self._num_rows < HEAD_ROWS:
                     self._head.append(made.slice(0, HEAD_ROWS - self._num_rows))
                 self._num_rows += batch.num_rows

@@ -21,9 +21,10 @@ from penstock.export.manifest import MANIFEST_NAME, read_export_json
 from penstock.foundation.option_checks import check_choice, check_flag
 from penstock.foundation.wording import show
 from penstock.jobs.predict.options import PredictChoices, make_predict_options
-from penstock.jobs.predict.predict import Trained, open_trained, run_prediction
+from penstock.jobs.predict.predict import run_prediction
 from penstock.jobs.predict.predictions import Predictions
 from penstock.jobs.predict.raw_rows import RequestRules
+from penstock.jobs.predict.trained import Trained, open_trained
 from penstock.model.predictor import BatchPredictor
 from penstock.model.task import Task
 from penstock.transform.map import MapFunction

@@ -1,0 +1,274 @@
+"""The model of a prediction on a Ray cluster: workers predict groups of batches, and the order is kept.
+
+In: batches of a model in order. Out: the same batches with their predictions, each once and in order. The
+predictions of each group are also saved beside the output until that is complete, by a digest of model and
+inputs, so that a resumed run predicts only what is missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import os
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from penstock.errors import OptionError, PathError, PenstockError
+from penstock.export.manifest import MANIFEST_NAME, is_export
+from penstock.foundation.keras_backend import VARIABLE
+from penstock.jobs.predict.new_rows import ModelBatch
+from penstock.jobs.predict.trained import open_trained
+from penstock.jobs.ray_cluster import Cluster, Shared
+from penstock.storage.atomic import AtomicFile
+
+Predicted: TypeAlias = Mapping[str, "np.ndarray[Any, Any]"]
+
+_GROUP_BYTES: Final = 8 << 20
+_GROUP_BATCHES: Final = 32
+_MODEL_FILES: Final = ("run.yaml", "pipeline.json", "fields.json", "weights.safetensors")
+_PIECE_BYTES: Final = 1 << 20
+
+
+def find_model_folder(trained: Any) -> Path:
+    """Return the folder of a run or an export from which workers open its model.
+
+    Raises:
+        OptionError: The model cannot be opened from its folder alone.
+    """
+    folder = getattr(trained, "folder", None)
+    settings = trained.settings.get("model") if isinstance(trained.settings, Mapping) else None
+    has_code = bool(trained.pipeline.maps) or (settings is not None and not isinstance(settings, Mapping))
+    if not isinstance(folder, Path) or has_code:
+        raise OptionError(
+            "engine",
+            expected="'local' for a run with code of your own, which its folder does not have",
+            got="'ray'",
+            advice="Export the run as ONNX and predict with that: penstock export RUN OUT --format onnx.",
+        )
+    return folder.resolve()
+
+
+def digest_model(folder: Path) -> str:
+    """Return the SHA-256 of the files that the predictions of a run or an export depend on, in hex.
+
+    Raises:
+        PathError: The folder is not there.
+    """
+    names = (MANIFEST_NAME,) if is_export(folder) else _MODEL_FILES
+    paths = sorted(path for name in names for path in folder.rglob(name) if "checkpoints" not in path.parts)
+    if not paths:
+        raise PathError(
+            f"the machine {os.uname().nodename} does not see the run",
+            path=folder,
+            advice="All machines of the cluster must see the folder of the run, under the same path.",
+        )
+    found = hashlib.sha256()
+    for path in paths:
+        found.update(path.relative_to(folder).as_posix().encode() + b"\0")
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE_BYTES):
+                found.update(piece)
+    return found.hexdigest()
+
+
+@dataclass
+class RemoteModel:
+    """A model that each worker opens once, from its folder.
+
+    Attributes:
+        folder: Folder of the run or the export.
+        digest: Its digest on the driver's machine.
+        backend: Backend of Keras on the driver's machine.
+    """
+
+    folder: Path
+    digest: str
+    backend: str | None
+    _ask: Callable[[Mapping[str, Any]], Predicted] | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_ask": None}
+
+    def ask(self, inputs: Mapping[str, Any]) -> dict[str, np.ndarray[Any, Any]]:
+        """Return the predictions of a batch.
+
+        Raises:
+            PathError: This machine does not see the folder, or sees another one.
+        """
+        if self._ask is None:
+            if digest_model(self.folder) != self.digest:
+                raise PathError(
+                    f"the run on the machine {os.uname().nodename} has other files",
+                    path=self.folder,
+                    advice="All machines of the cluster must see the same folder of the run.",
+                )
+            if self.backend is not None:
+                os.environ[VARIABLE] = self.backend
+            self._ask = open_trained(self.folder, None, None).predictor()
+        return {name: np.asarray(values) for name, values in self._ask(inputs).items()}
+
+
+def predict_batches(shared: Shared, batches: Sequence[Mapping[str, Any]]) -> list[Predicted]:
+    """Predict batches on a worker."""
+    model: RemoteModel = shared.load()
+    return [model.ask(inputs) for inputs in batches]
+
+
+class SavedPredictions:
+    """Predictions of groups of batches, in a hidden folder beside the output."""
+
+    def __init__(self, out: Path, *, resume: bool) -> None:
+        """Open the folder.
+
+        Args:
+            out: The output.
+            resume: Whether to keep what an earlier run saved.
+        """
+        self._folder = out.with_name(f".{out.name}.partial")
+        if not resume:
+            self.remove()
+
+    def find(self, digest: str) -> list[Predicted] | None:
+        """Return saved predictions, or None; a file that is damaged does not count."""
+        with contextlib.suppress(OSError, ValueError, KeyError, EOFError):
+            data = (self._folder / digest).read_bytes()
+            if hashlib.sha256(data[32:]).digest() == data[:32]:
+                with np.load(io.BytesIO(data[32:])) as arrays:
+                    found: list[dict[str, Any]] = [{} for _ in range(int(arrays["batches"]))]
+                    for key in arrays.files:
+                        number, _, name = key.partition(" ")
+                        if name:
+                            found[int(number)][name] = arrays[key]
+                    return list(found)
+        return None
+
+    def save(self, digest: str, predicted: Sequence[Predicted]) -> None:
+        """Save predictions.
+
+        Raises:
+            WriteError: The disk is full or fails.
+        """
+        arrays = {f"{i} {name}": each for i, batch in enumerate(predicted) for name, each in batch.items()}
+        content = io.BytesIO()
+        all_arrays: dict[str, Any] = {"batches": np.int64(len(predicted)), **arrays}
+        np.savez(content, **all_arrays)
+        data = content.getvalue()
+        with AtomicFile(self._folder / digest, overwrite=True, syncs_folder=False) as file:
+            file.write(hashlib.sha256(data).digest() + data)
+
+    def remove(self) -> None:
+        """Remove the folder."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@dataclass
+class _Group:
+    """Batches that one task predicts: the reference of its result, or the result itself."""
+
+    batches: list[ModelBatch]
+    digest: str
+    reference: Any = None
+    predicted: list[Predicted] | None = None
+
+
+class RayModel:
+    """Predicts batches on a cluster; `with` ends what is not done."""
+
+    def __init__(self, cluster: Cluster, folder: Path, saved: SavedPredictions | None) -> None:
+        """Share the model.
+
+        Args:
+            cluster: Connection to Ray, which the caller closes.
+            folder: Folder of the run or the export.
+            saved: Where predictions are saved; None saves none.
+        """
+        self._cluster = cluster
+        self._digest = digest_model(folder)
+        self._shared = cluster.share(RemoteModel(folder, self._digest, os.environ.get(VARIABLE)))
+        self._saved = saved
+        self._pending: deque[_Group] = deque()
+
+    def answer(self, batches: Iterator[ModelBatch]) -> Iterator[tuple[ModelBatch, Predicted | None]]:
+        """Yield the batches in order, each with its predictions, or None if no row is left in it.
+
+        Raises:
+            PenstockError: A batch cannot be made; batches before it are yielded first.
+        """
+        group: list[ModelBatch] = []
+        size = 0
+        failure: PenstockError | None = None
+        try:
+            for batch in batches:
+                group.append(batch)
+                size += sum(np.asarray(each).nbytes for each in (batch.inputs or {}).values())
+                if size >= _GROUP_BYTES or len(group) >= _GROUP_BATCHES:
+                    self._begin(group)
+                    group, size = [], 0
+                    yield from self._take(2 * self._cluster.num_workers)
+        except PenstockError as error:
+            failure = error
+        if group:
+            self._begin(group)
+        yield from self._take(0)
+        if failure is not None:
+            raise failure
+
+    def _begin(self, batches: list[ModelBatch]) -> None:
+        inputs = [batch.inputs for batch in batches if batch.inputs is not None]
+        group = _Group(batches, _digest_inputs(self._digest, inputs))
+        if not inputs:
+            group.predicted = []
+        elif self._saved is not None:
+            group.predicted = self._saved.find(group.digest)
+        if group.predicted is None:
+            packed = self._cluster.put(inputs)
+            group.reference = self._cluster.submit(predict_batches, self._shared, packed)
+        self._pending.append(group)
+
+    def _take(self, most: int) -> Iterator[tuple[ModelBatch, Predicted | None]]:
+        while len(self._pending) > most:
+            group = self._pending[0]
+            predicted = group.predicted
+            if predicted is None:
+                predicted = self._cluster.get(group.reference)
+                if self._saved is not None:
+                    self._saved.save(group.digest, predicted)
+            self._pending.popleft()
+            each = iter(predicted)
+            for batch in group.batches:
+                yield batch, None if batch.inputs is None else next(each)
+
+    def __enter__(self) -> RayModel:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._cluster.cancel([each.reference for each in self._pending if each.reference is not None])
+        self._pending.clear()
+        if kind is None and self._saved is not None:
+            self._saved.remove()
+
+
+def _digest_inputs(model: str, batches: Sequence[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of all that predictions depend on, in hex."""
+    found = hashlib.sha256(model.encode())
+    for inputs in batches:
+        for name in sorted(inputs):
+            array = np.ascontiguousarray(inputs[name])
+            found.update(f"{name}\0{array.dtype.str}{array.shape}\0".encode())
+            if array.dtype.hasobject:
+                for value in array.reshape(-1).tolist():
+                    data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+                    found.update(f"{len(data)}\0".encode() + data)
+            else:
+                found.update(array.reshape(-1).view(np.uint8).data)
+    return found.hexdigest()

@@ -1,0 +1,138 @@
+"""Predictions by workers: their order, what is saved, and what is refused; a class stands for the cluster."""
+
+import contextlib
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from penstock.errors import FieldError, OptionError, PathError
+from penstock.jobs.predict import ray_model
+from penstock.jobs.predict.new_rows import ModelBatch
+from penstock.jobs.predict.options import PredictOptions
+from penstock.jobs.predict.ray_model import RayModel, SavedPredictions, digest_model, find_model_folder
+
+
+class InOrder:
+    """A cluster whose tasks run when their results are wanted: the second before the first, and so on."""
+
+    num_workers = 2
+
+    def __init__(self) -> None:
+        self.num_tasks = 0
+        self.cancelled = []
+
+    def share(self, value):
+        return value
+
+    def put(self, value):
+        return value
+
+    def submit(self, function, shared, batches):
+        self.num_tasks += 1
+        return batches
+
+    def get(self, reference):
+        return [{"y": each["x"] * 2} for each in reference]
+
+    def cancel(self, references):
+        self.cancelled += references
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_model, "_GROUP_BATCHES", 3)
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "run.yaml").write_text("seed: 1")
+    return run
+
+
+def make_batches(num_batches=20, fails_at=None):
+    nothing = pa.record_batch({"row": [0]})
+    for number in range(num_batches):
+        if number == fails_at:
+            raise FieldError("a row", field="x")
+        inputs = None if number % 7 == 3 else {"x": np.arange(4.0) + number, "word": np.array(["ä", None])}
+        yield ModelBatch(inputs, 4, nothing, (), 0)
+
+
+def list_values(answered):
+    return [None if predicted is None else predicted["y"].tolist() for _, predicted in answered]
+
+
+def interrupt(model, num_batches):
+    """Take some batches, and end as by Ctrl-C; return their values."""
+    with contextlib.suppress(KeyboardInterrupt), model:
+        answered = model.answer(make_batches())
+        taken = list_values(next(answered) for _ in range(num_batches))
+        raise KeyboardInterrupt
+    return taken
+
+
+EXPECTED = [None if n % 7 == 3 else ((np.arange(4.0) + n) * 2).tolist() for n in range(20)]
+
+
+def test_batches_are_in_order_and_batches_without_rows_among_them(folder, tmp_path):
+    cluster = InOrder()
+    with RayModel(cluster, folder, SavedPredictions(tmp_path / "out.csv", resume=False)) as model:
+        assert list_values(model.answer(make_batches())) == EXPECTED
+    assert cluster.num_tasks == 7
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_resumed_run_predicts_only_what_is_missing(folder, tmp_path):
+    out, first = tmp_path / "out.csv", InOrder()
+    assert interrupt(RayModel(first, folder, SavedPredictions(out, resume=False)), 8) == EXPECTED[:8]
+    assert first.cancelled
+    second = InOrder()
+    with RayModel(second, folder, SavedPredictions(out, resume=True)) as model:
+        assert list_values(model.answer(make_batches())) == EXPECTED
+    assert second.num_tasks == 4  # three groups were saved
+    assert not (tmp_path / ".out.csv.partial").exists()
+
+
+def test_saved_predictions_of_another_model_or_of_damaged_files_are_not_used(folder, tmp_path):
+    out = tmp_path / "out.csv"
+    interrupt(RayModel(InOrder(), folder, SavedPredictions(out, resume=False)), 20)
+    saved = sorted((tmp_path / ".out.csv.partial").iterdir())
+    assert len(saved) == 7
+    saved[0].write_bytes(saved[0].read_bytes()[:-1] + b"?")
+    third = InOrder()
+    interrupt(RayModel(third, folder, SavedPredictions(out, resume=True)), 20)
+    assert third.num_tasks == 1
+    (folder / "run.yaml").write_text("seed: 2")
+    fourth = InOrder()
+    with RayModel(fourth, folder, SavedPredictions(out, resume=True)) as model:
+        assert list_values(model.answer(make_batches())) == EXPECTED
+    assert fourth.num_tasks == 7
+
+
+def test_error_of_a_batch_comes_after_the_batches_before_it(folder):
+    answered = RayModel(InOrder(), folder, None).answer(make_batches(fails_at=5))
+    assert list_values(next(answered) for _ in range(5)) == EXPECTED[:5]
+    with pytest.raises(FieldError):
+        next(answered)
+
+
+def test_run_that_is_not_seen_is_refused_by_the_machine_and_the_path(tmp_path):
+    with pytest.raises(PathError) as caught:
+        digest_model(tmp_path / "run")
+    assert caught.value.path == str(tmp_path / "run")
+
+
+@pytest.mark.parametrize(("model", "maps"), [("my_model", {}), ({}, {"shout": "text"})])
+def test_run_with_code_of_a_user_is_refused(tmp_path, model, maps):
+    trained = SimpleNamespace(folder=tmp_path, settings={"model": model}, pipeline=SimpleNamespace(maps=maps))
+    with pytest.raises(OptionError) as caught:
+        find_model_folder(trained)
+    assert caught.value.what == "engine"
+
+
+@pytest.mark.parametrize("choice", [{"resume": True}, {"address": "head:6379"}])
+def test_options_of_a_cluster_are_refused_without_one(choice):
+    with pytest.raises(OptionError) as caught:
+        PredictOptions(**choice)
+    assert caught.value.what == next(iter(choice))
+    assert PredictOptions(engine="ray", **choice)
