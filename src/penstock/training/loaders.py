@@ -6,18 +6,27 @@ In: a data set, options. Out: names of splits, the share to hold out, `TrainingL
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from penstock.batch.loader import Loader
-from penstock.dataset import Dataset
+from penstock.batch.options import LoadChoices
+from penstock.dataset import Dataset, Split
 from penstock.errors import TrainingDataError
+from penstock.model.feature import count_images
 from penstock.model.keras_predictor import KerasPredictor
+from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.options import TrainOptions
+from penstock.training.progress import Watcher
 from penstock.training.validation_choice import ValidationChoice, choose_on_validation
+from penstock.transform.pipeline import Pipeline
 
 _TRAIN: Final = "train"
 _VALIDATION: Final = ("validation", "val", "valid", "dev")
 _LEAST_HELD_OUT: Final = 8  # records: with fewer the validation loss is mostly noise
+_LEAST_SAMPLE: Final = 1_000  # validation records of a trial, or all of them
+_LABEL_ROWS: Final = 1 << 16
+_LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
 
 
 class TrainingLoaders(NamedTuple):
@@ -50,6 +59,130 @@ class TrainingLoaders(NamedTuple):
             return {}
         with self.validation.read(0) as batches:
             return choose_on_validation(predict, predict.tasks, batches, keep)
+
+
+@dataclass(frozen=True)
+class LoaderPlan:
+    """Which records a run reads, and in which batches.
+
+    Attributes:
+        data: The data set.
+        pipeline: Pipeline fitted to the data set.
+        options: Options of the training.
+        watcher: Object that is notified of records that are left out.
+        sample: Share of the records that are read; trials take fewer than all.
+    """
+
+    data: Dataset
+    pipeline: Pipeline
+    options: TrainOptions
+    watcher: Watcher
+    sample: float = 1.0
+
+    def make(self, shard: tuple[int, int] | None = None) -> TrainingLoaders:
+        """Return the loaders of the run, or of one worker of a run.
+
+        Args:
+            shard: (rank, number) of one of several workers, for its part of each batch; (0, 1) for whole
+                batches in the order of several workers. None for a run in one process.
+
+        Raises:
+            TrainingDataError: No record has a target.
+        """
+        options = self.options
+        name, held = find_train(self.data), find_validation(self.data)
+        split = self.data[name]
+        share = find_hold_out(self.data, options)
+        self._note_validation(share)
+        labelled = self._find_labelled(split)
+        if not labelled.num_records:
+            advice = "Choose another target: --target NAME, in Python target='NAME'."
+            got = f"no value in any of {labelled.num_missing} records"
+            what = f"target {labelled.targets[0]!r} of split {name!r}"
+            raise TrainingDataError(
+                what, field=labelled.targets[0], expected="at least one value", got=got, advice=advice
+            )
+        end = share + (1 - share) * self.sample if self.sample < 1 else 1.0
+        num_train = round(labelled.num_records * (end - share))
+        num_held = labelled.num_records * share
+        num_validation = round(num_held * self.find_sample(num_held))
+        size = options.choose_batch_size(num_train, has_images=count_images(self.pipeline) > 0)
+        choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
+        choices["shard"] = (0, 1) if shard is None else shard
+        rows: LoadChoices = {"filter": labelled.filter, "part": (share, end) if share or end < 1 else None}
+        train_choices: LoadChoices = {
+            **choices,
+            **rows,
+            "augment": True if self.pipeline.augments else None,
+        }
+        train = split.loader(
+            self.pipeline,
+            batch_size=size,
+            # One process shuffles splits that are much larger than its memory in blocks; the order of several
+            # workers must not depend on the memory of each.
+            shuffle="global" if options.shuffle and shard is not None else options.shuffle,
+            seed=options.seed + _LOADER_SEED,
+            **train_choices,
+        )
+        label_choices: LoadChoices = {**rows, "num_threads": options.num_threads}
+        labels = split.loader(self.pipeline.without_inputs(), batch_size=_LABEL_ROWS, **label_choices)
+        validated, rows = (
+            split,
+            {"filter": labelled.filter, "part": (0.0, share * self.find_sample(num_held))},
+        )
+        if held is not None:
+            found = self._find_labelled(self.data[held])
+            if not found.num_records:
+                self.watcher.note(f"No validation: no record of split {held!r} has a target.")
+                return TrainingLoaders(train, labels, None, num_train)
+            sample = self.find_sample(found.num_records)
+            part = (0.0, sample) if sample < 1 else None
+            validated, rows = self.data[held], {"filter": found.filter, "part": part}
+            num_validation = round(found.num_records * sample)
+        elif not share:
+            return TrainingLoaders(train, labels, None, num_train)
+        held_choices: LoadChoices = {**choices, **rows, "augment": False}
+        validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
+        return TrainingLoaders(train, labels, validation, num_train, num_validation)
+
+    def find_sample(self, num_validation: float) -> float:
+        """Return the share of the validation records to read, which are enough to choose by."""
+        return min(1.0, max(self.sample, _LEAST_SAMPLE / max(1.0, num_validation)))
+
+    def _note_validation(self, share: float) -> None:
+        """Write a note on validation where the data has no validation split."""
+        name, wanted = find_train(self.data), self.options.hold_out
+        if find_validation(self.data) is not None:
+            return
+        if share:
+            self.watcher.note(
+                f"No validation split: {share:.0%} of split {name!r} is held out for validation."
+            )
+        elif wanted:
+            number = len(self.data[name])
+            self.watcher.note(f"No validation: {number} records are too few to hold some out.")
+        else:
+            self.watcher.note(
+                "No validation split, so no early stopping: the last epoch is kept. "
+                "To validate with a tenth of the records: --hold-out 0.1, in Python hold_out=0.1."
+            )
+
+    def _find_labelled(self, split: Split) -> Labelled:
+        """Find the records that have all targets, and write a note on the others.
+
+        Raises:
+            FieldError: Records lack a target, and the option `unlabelled` is "error".
+        """
+        threads = self.options.num_threads
+        found = find_labelled(split.as_source(), self.pipeline, 1 if threads is None else threads)
+        if found.num_missing:
+            if self.options.unlabelled == "error":
+                raise found.make_error(split.name)
+            self.watcher.note(
+                f"{found.describe(split.name)}: these records are skipped. To make this an error: "
+                "--unlabelled error, in Python unlabelled='error'."
+            )
+        return found
 
 
 def find_hold_out(data: Dataset, options: TrainOptions) -> float:

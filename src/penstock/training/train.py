@@ -14,9 +14,8 @@ from typing import Any, Final
 import keras
 
 from penstock.batch.loader import Loader
-from penstock.batch.options import LoadChoices
 from penstock.dataset import Dataset, Split
-from penstock.errors import NonFiniteError, TrainingDataError
+from penstock.errors import NonFiniteError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.compatibility import check_model
@@ -27,7 +26,6 @@ from penstock.model.labels import check_labels, read_tasks
 from penstock.model.logits import find_logits
 from penstock.model.options import BACKBONES, ModelOptions
 from penstock.model.task import Task, find_tasks
-from penstock.model.unlabelled import Labelled, find_labelled
 from penstock.training.checkpoint import Checkpoint, Checkpoints, read_result
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import compile_model, plan_compilation
@@ -40,13 +38,7 @@ from penstock.training.fine_tuning import (
 )
 from penstock.training.fitting import Fitting, build_state, check_monitor
 from penstock.training.history import read_history
-from penstock.training.loaders import (
-    TrainingLoaders,
-    find_hold_out,
-    find_train,
-    find_validation,
-    list_training_splits,
-)
+from penstock.training.loaders import LoaderPlan, TrainingLoaders, find_validation, list_training_splits
 from penstock.training.members import Members, find_members
 from penstock.training.options import TrainOptions
 from penstock.training.precision import in_precision
@@ -66,7 +58,6 @@ from penstock.training.validation_choice import ValidationChoice
 from penstock.transform.pipeline import Pipeline
 
 _MOST_SHOWN: Final = 10
-_LEAST_SAMPLE: Final = 1_000  # validation records of a trial, or all of them
 COMPILED: Final = (
     *("optimizer", "learning_rate", "schedule", "averaging", "weight_decay", "warmup", "clip"),
     *("class_weights", "loss_weights", "number_loss"),
@@ -81,9 +72,7 @@ WITHOUT_EFFECT: Final = (
 """Options that do not change the weights, so that a resumed run may have other values."""
 
 _BACKBONE_COST: Final = 4  # of an image in a model of keras.applications, about, in images of the small one
-_LABEL_ROWS: Final = 1 << 16
 _COMPILED_BY_RUN: Final = "is_of_a_run"
-_LOADER_SEED: Final = 1  # added to the seed, so that the order of records and the model differ in theirs
 
 
 @dataclass(frozen=True)
@@ -259,103 +248,20 @@ class Training:
     def _list_splits(self) -> list[Split]:
         return [self.data[name] for name in list_training_splits(self.data)]
 
-    def make_loaders(self) -> TrainingLoaders:
+    def make_loaders(self, shard: tuple[int, int] | None = None) -> TrainingLoaders:
         """Return the loaders of the run.
+
+        Args:
+            shard: (rank, number) of one of several workers, for its part of each batch.
 
         Raises:
             TrainingDataError: No record has a target.
         """
-        options = self.options
-        name, held = find_train(self.data), find_validation(self.data)
-        split = self.data[name]
-        share = find_hold_out(self.data, options)
-        self._note_validation(share)
-        labelled = self._find_labelled(split)
-        if not labelled.num_records:
-            advice = "Choose another target: --target NAME, in Python target='NAME'."
-            got = f"no value in any of {labelled.num_missing} records"
-            what = f"target {labelled.targets[0]!r} of split {name!r}"
-            raise TrainingDataError(
-                what, field=labelled.targets[0], expected="at least one value", got=got, advice=advice
-            )
-        end = share + (1 - share) * self.sample if self.sample < 1 else 1.0
-        num_train = round(labelled.num_records * (end - share))
-        num_held = labelled.num_records * share
-        num_validation = round(num_held * self._find_sample(num_held))
-        size = options.choose_batch_size(num_train, has_images=count_images(self.pipeline) > 0)
-        choices: LoadChoices = {"num_threads": options.num_threads, "cache": options.cache}
-        rows: LoadChoices = {"filter": labelled.filter, "part": (share, end) if share or end < 1 else None}
-        train_choices: LoadChoices = {
-            **choices,
-            **rows,
-            "augment": True if self.pipeline.augments else None,
-        }
-        train = split.loader(
-            self.pipeline,
-            batch_size=size,
-            shuffle=options.shuffle,
-            seed=options.seed + _LOADER_SEED,
-            **train_choices,
-        )
-        label_choices: LoadChoices = {**rows, "num_threads": options.num_threads}
-        labels = split.loader(self.pipeline.without_inputs(), batch_size=_LABEL_ROWS, **label_choices)
-        validated, rows = (
-            split,
-            {"filter": labelled.filter, "part": (0.0, share * self._find_sample(num_held))},
-        )
-        if held is not None:
-            found = self._find_labelled(self.data[held])
-            if not found.num_records:
-                self.watcher.note(f"No validation: no record of split {held!r} has a target.")
-                return TrainingLoaders(train, labels, None, num_train)
-            sample = self._find_sample(found.num_records)
-            part = (0.0, sample) if sample < 1 else None
-            validated, rows = self.data[held], {"filter": found.filter, "part": part}
-            num_validation = round(found.num_records * sample)
-        elif not share:
-            return TrainingLoaders(train, labels, None, num_train)
-        held_choices: LoadChoices = {**choices, **rows, "augment": False}
-        validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
-        return TrainingLoaders(train, labels, validation, num_train, num_validation)
+        return self.plan_loaders().make(shard)
 
-    def _find_sample(self, num_validation: float) -> float:
-        """Return the share of the validation records to read, which are enough to choose by."""
-        return min(1.0, max(self.sample, _LEAST_SAMPLE / max(1.0, num_validation)))
-
-    def _note_validation(self, share: float) -> None:
-        """Write a note on validation where the data has no validation split."""
-        name, wanted = find_train(self.data), self.options.hold_out
-        if find_validation(self.data) is not None:
-            return
-        if share:
-            self.watcher.note(
-                f"No validation split: {share:.0%} of split {name!r} is held out for validation."
-            )
-        elif wanted:
-            number = len(self.data[name])
-            self.watcher.note(f"No validation: {number} records are too few to hold some out.")
-        else:
-            self.watcher.note(
-                "No validation split, so no early stopping: the last epoch is kept. "
-                "To validate with a tenth of the records: --hold-out 0.1, in Python hold_out=0.1."
-            )
-
-    def _find_labelled(self, split: Split) -> Labelled:
-        """Find the records that have all targets, and write a note on the others.
-
-        Raises:
-            FieldError: Records lack a target, and the option `unlabelled` is "error".
-        """
-        threads = self.options.num_threads
-        found = find_labelled(split.as_source(), self.pipeline, 1 if threads is None else threads)
-        if found.num_missing:
-            if self.options.unlabelled == "error":
-                raise found.make_error(split.name)
-            self.watcher.note(
-                f"{found.describe(split.name)}: these records are skipped. To make this an error: "
-                "--unlabelled error, in Python unlabelled='error'."
-            )
-        return found
+    def plan_loaders(self) -> LoaderPlan:
+        """Return which records the run reads."""
+        return LoaderPlan(self.data, self.pipeline, self.options, self.watcher, self.sample)
 
     def _make_model(self, tasks: Mapping[str, Task]) -> tuple[Any, ModelOptions | None]:
         """Return the model, and the options that it was built from, if Penstock built it."""

@@ -376,4 +376,4 @@ def test_group_of_several_kinds_is_part_of_the_table(tmp_path):
 @pytest.mark.parametrize(("number", "share"), [(60, 1.0), (2_000, 0.5), (500_000, 0.008)])
 def test_sample_of_validation_records_is_large_enough_to_choose_by(number, share):
     training = Training(data=None, pipeline=None, folder=None, options=TrainOptions(), sample=0.008)
-    assert training._find_sample(number) == share
+    assert training.plan_loaders().find_sample(number) == share
