@@ -131,10 +131,15 @@ def pad_array(array: NDArray[Any], output: Output, padding: Padding, sizes: Size
         # The transform bounds only the length of rows, not the varying length of steps within them.
         most = padding.most if axis == 0 else None
         shape.append(length if dim is not None else sizes.find(length, most))
-    if tuple(shape) == array.shape:
+    return pad_to(array, tuple(shape), padding.value)
+
+
+def pad_to(array: NDArray[Any], shape: tuple[int, ...], value: float) -> NDArray[Any]:
+    """Pad an array to a shape; return the array itself if it has that shape."""
+    if shape == array.shape:
         return array
-    padded = _native.empty(tuple(shape), array.dtype.name)
-    padded[...] = padding.value
+    padded = _native.empty(shape, array.dtype.name)
+    padded[...] = value
     padded[tuple(map(slice, array.shape))] = array
     return padded
 

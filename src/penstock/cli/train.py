@@ -26,18 +26,14 @@ from penstock.errors import (
 from penstock.jobs.model_file import load_model
 from penstock.jobs.stored_data import Declaration, is_stored
 from penstock.jobs.train.job import TrainJob, check_job, find_number
+from penstock.jobs.train.run_description import recall_fields
 from penstock.jobs.train.run_folder import (
     can_reuse_data,
     choose_folder,
     claim_folder,
     discard_unusable_data,
 )
-from penstock.jobs.train.train import (
-    prepare_training,
-    recall_fields,
-    run_folds,
-    run_prepared,
-)
+from penstock.jobs.train.train import prepare_training, run_folds, run_prepared
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.options import ModelOptions

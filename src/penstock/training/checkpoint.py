@@ -272,3 +272,15 @@ def read_result(folder: Path) -> tuple[str | None, str | None]:
     state = Checkpoints(folder, {})._read_state() or {}
     digest = state.get("weights")
     return state.get("status"), digest if isinstance(digest, str) else None
+
+
+def read_step(folder: Path) -> int:
+    """Return the number of steps of the newest checkpoint of a run.
+
+    Raises:
+        StateError: There is none.
+    """
+    state = Checkpoints(folder, {})._read_state()
+    if state is None or not state["checkpoints"]:
+        raise StateError("checkpoints", path=folder, expected="at least one", got="none")
+    return int(state["checkpoints"][0]["step"])

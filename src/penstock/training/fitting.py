@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,11 @@ import keras
 
 from penstock.batch.loader import Loader
 from penstock.bridge.keras import KerasFeed
-from penstock.errors import OptionError
+from penstock.errors import NonFiniteError, OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.training.best_epoch import AveragedWeights, BestEpoch, DataLoss
 from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.distribution import SharedLogs, Worker, make_feed
 from penstock.training.history import DATA_LOSS, write_history
 from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.options import TrainOptions
@@ -43,6 +44,8 @@ class Fitting:
         checkpoints: Checkpoints of the run.
         watcher: Object that is notified of progress.
         callbacks: The user's own Keras callbacks.
+        worker: This process as one of several workers, whose loaders read its part of each batch; or None.
+        whole: Loaders of whole training and validation batches, for a worker.
     """
 
     model: Any
@@ -53,6 +56,8 @@ class Fitting:
     checkpoints: Checkpoints
     watcher: Watcher
     callbacks: Sequence[Any] = ()
+    worker: Worker | None = None
+    whole: tuple[Loader | None, Loader | None] = (None, None)
 
     def run(self, moment: Checkpoint | None = None) -> TrainingState:
         """Train to the end, from a checkpoint if one is given; the model has the best weights afterwards.
@@ -67,12 +72,40 @@ class Fitting:
             journal.save(self.model, self.options.num_epochs)
         except LossFault as fault:
             cause = self._roll_back(fault, journal)
-            raise explain_fault(self.loader, fault, cause) from None
+            raise explain_fault(self.whole[0] or self.loader, fault, cause) from None
         # Nothing is saved at an interrupt: the signal arrives after a step that is not counted yet, and the
         # last checkpoint is only some seconds old.
         journal.best.restore()
-        write_history(self.folder, journal.rows)
+        if self._is_writer:
+            write_history(self.folder, journal.rows)
         return journal
+
+    def run_elsewhere(self, moment: Checkpoint | None, fit: Callable[[], None]) -> Checkpoint | None:
+        """Let other processes train from a checkpoint, and return the one that they have written last.
+
+        Args:
+            moment: Checkpoint to begin with; None writes one of the model as it is.
+            fit: Trains in other processes, which write checkpoints into the folder of the run.
+
+        Raises:
+            NonFiniteError: The loss of a step is not finite. The model has the weights before that step.
+        """
+        if moment is None:
+            self._begin(None, self.watcher).save(self.model, 0)
+        elif int(moment.memory["epoch"]) >= self.options.num_epochs:
+            return moment
+        try:
+            fit()
+        except NonFiniteError:
+            good = self.checkpoints.load()
+            if good is not None:
+                restore_model(self.model, good.snapshot)
+            raise
+        return self.checkpoints.load()
+
+    @property
+    def _is_writer(self) -> bool:
+        return self.worker is None or self.worker.is_first
 
     @property
     def monitor(self) -> str | None:
@@ -85,7 +118,14 @@ class Fitting:
         best = BestEpoch(self.monitor, is_lower_better=is_lower_better, patience=options.most_waited)
         remembered = (*self.callbacks, best)
         journal = TrainingState(
-            self.loader, self.folder, self.checkpoints, best, remembered, watcher, moment=moment
+            self.loader,
+            self.folder,
+            self.checkpoints,
+            best,
+            remembered,
+            watcher,
+            moment=moment,
+            worker=self.worker,
         )
         if moment is not None:
             self.loader.load_state_dict(moment.memory["loader"])
@@ -101,8 +141,8 @@ class Fitting:
             restore_model(self.model, moment.snapshot)
             restore_callbacks(journal.remembered, moment.snapshot)
             return
-        feed = KerasFeed(self.loader)
-        held = None if self.validation is None else KerasFeed(self.validation)
+        feed = make_feed(self.loader, self.whole[0], self.worker)
+        held = None if self.validation is None else make_feed(self.validation, self.whole[1], self.worker)
         pace = (options.checkpoint_seconds, options.checkpoint_steps)
         callbacks = [
             StartCallback(journal),
@@ -110,8 +150,9 @@ class Fitting:
             LossGuard(self.loader),
             AveragedWeights(),
             DataLoss(),
+            *([] if self.worker is None else [SharedLogs()]),
             *journal.remembered,
-            *([] if stop_step is not None else _make_tensorboard(self.folder)),
+            *(_make_tensorboard(self.folder) if stop_step is None and self._is_writer else []),
             Recorder(journal, options.num_epochs, pace, stop_step),
         ]
         for loader in (self.loader, self.validation):

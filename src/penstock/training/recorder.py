@@ -20,6 +20,7 @@ from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
 from penstock.training.best_epoch import BestEpoch
 from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.distribution import Worker
 from penstock.training.history import DATA_LOSS, VALIDATION_LOSS, write_history
 from penstock.training.loss_guard import LossFault
 from penstock.training.progress import TrainingProgress, Watcher
@@ -59,6 +60,7 @@ class TrainingState:
         step: Number of steps of the whole run so far.
         rows: Metrics of each epoch.
         seconds: Seconds of training before the run was resumed.
+        worker: This process as one of several workers, of which the first writes files; or None.
     """
 
     loader: Loader
@@ -73,6 +75,7 @@ class TrainingState:
     step: int = 0
     rows: list[dict[str, float]] = field(default_factory=list)
     seconds: float = 0.0
+    worker: Worker | None = None
 
     def __post_init__(self) -> None:
         self._begun = self._saved = self.clock()
@@ -82,6 +85,11 @@ class TrainingState:
             self.step = self.moment.step
             self.rows = [dict(row) for row in memory["history"]]
             self.seconds = float(memory["seconds"])
+
+    @property
+    def is_writer(self) -> bool:
+        """Whether this process writes the files of the run."""
+        return self.worker is None or self.worker.is_first
 
     @property
     def elapsed(self) -> float:
@@ -99,6 +107,8 @@ class TrainingState:
         if self.step and not are_finite(model):
             at, step = self.loader.position
             raise LossFault(at, max(0, step - 1), math.nan)
+        if not self.is_writer:
+            return
         memory = {
             "epoch": epoch,
             "loader": self.loader.state_dict(),
@@ -119,6 +129,9 @@ class TrainingState:
 
     def save_if_possible(self, model: Any, epoch: int) -> None:
         """Write a checkpoint; a full disk does not end the run, which can still be saved at its end."""
+        if not self.is_writer or (self.worker is not None and not are_finite(model)):
+            # Workers only fail together: the next loss will not be finite on all of them.
+            return
         try:
             self.save(model, epoch)
         except WriteError as error:
@@ -253,7 +266,8 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
                 self._noted.add(name)
                 journal.watcher.note(f"{name} of epoch {epoch + 1} is {value}.")
         try:
-            write_history(journal.folder, journal.rows)
+            if journal.is_writer:
+                write_history(journal.folder, journal.rows)
         except WriteError as error:
             journal.watcher.note(f"The history could not be written; training continues: {error}")
         if journal.is_due(min(self._seconds, _EPOCH_SECONDS)) or self._steps is not None:

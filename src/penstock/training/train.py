@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import keras
 
 from penstock.batch.loader import Loader
 from penstock.dataset import Dataset, Split
-from penstock.errors import NonFiniteError
+from penstock.errors import NonFiniteError, StateError
 from penstock.foundation.wording import show
 from penstock.model.build import build_model
 from penstock.model.compatibility import check_model
@@ -29,6 +30,7 @@ from penstock.model.task import Task, find_tasks
 from penstock.training.checkpoint import Checkpoint, Checkpoints, read_result
 from penstock.training.class_weights import compute_class_weights, count_classes, list_single_record_classes
 from penstock.training.compilation import compile_model, plan_compilation
+from penstock.training.distribution import Worker
 from penstock.training.fine_tuning import (
     TUNING_RATE,
     describe_stages,
@@ -75,6 +77,18 @@ _BACKBONE_COST: Final = 4  # of an image in a model of keras.applications, about
 _COMPILED_BY_RUN: Final = "is_of_a_run"
 
 
+class _Assembled(NamedTuple):
+    """A model that is ready to be fitted."""
+
+    model: Any
+    built_from: ModelOptions | None
+    tasks: Mapping[str, Task]
+    logits: Mapping[str, bool]
+    weights: dict[str, Any]
+    fitted: Any
+    checkpoints: Checkpoints
+
+
 @dataclass(frozen=True)
 class Training:
     """A training run before it starts: data, pipeline, model and options.
@@ -95,6 +109,9 @@ class Training:
         parts: Which parts of the inputs are used and why, for `run.yaml`.
         sample: Share of the records that are read; trials take fewer than all.
         choose: Called before a new run starts; returns the training with what it chose on validation.
+        launch: Trains in other processes, from the checkpoint in the folder to the last one; it is given this
+            object and the loader of the batches. None trains in this process.
+        worker: This process as one of several workers, for `fit_share`; None outside of one.
     """
 
     data: Dataset
@@ -112,6 +129,8 @@ class Training:
     parts: Mapping[str, Any] = field(default_factory=dict)
     sample: float = 1.0
     choose: Callable[[Training], Training] | None = None
+    launch: Callable[[Training, Loader], None] | None = None
+    worker: Worker | None = None
 
     def run(self, *, resume: bool = False) -> Run:
         """Train, and return the run; the random state of the caller is restored at the end.
@@ -148,10 +167,32 @@ class Training:
     def _run(self, tasks: Mapping[str, Task], loaders: TrainingLoaders, *, resume: bool) -> Run:
         for number, split in enumerate(self._list_splits()):
             check_finite(split, self.pipeline, is_described=not number)
+        parts = self._assemble(tasks, loaders)
+        model, tasks, checkpoints = parts.model, parts.tasks, parts.checkpoints
+        if loaders.validation is not None and not self.callbacks:
+            check_monitor(parts.fitted, self.options.monitor)
+        moment = checkpoints.load() if resume else None
+        found = {"logits": parts.logits, "class_weights": parts.weights}
+        settings = self._describe(model, tasks, loaders, parts.built_from, found)
+        predict = KerasPredictor(model, self.pipeline, tasks, parts.logits)
+        if checkpoints.status != "finished":
+            settings = self._fit(
+                (predict, parts.fitted), loaders, checkpoints, moment, settings, resume=resume
+            )
+        else:
+            load_weights(self.folder, model, self.pipeline)
+            settings = read_run_config(self.folder / CONFIG_NAME)
+            self.watcher.note("The run was already finished: there was nothing to train.")
+        choices = read_choices(settings.get("facts"), self.folder / CONFIG_NAME)
+        history = read_history(self.folder)
+        return Run(self.folder, model, self.pipeline, tasks, parts.logits, history, settings, choices)
+
+    def _assemble(self, tasks: Mapping[str, Task], loaders: TrainingLoaders) -> _Assembled:
+        """Build or check the model, and compile it."""
         model, built_from = self._make_model(tasks)
         tasks = read_tasks(model, tasks)
         logits = find_logits(model, tasks, self.pipeline)
-        for split in self._list_splits():
+        for split in self._list_splits() if self.worker is None else ():
             check_labels(model, tasks, self.pipeline, split)
         counts = count_classes(loaders.read_targets(), tasks)
         for note in list_single_record_classes(counts, tasks):
@@ -160,23 +201,40 @@ class Training:
         weights = self._compile((model, members), tasks, loaders.train, logits, counts)
         fitted = model if members is None else members.model
         build_state(fitted, loaders.train)
-        if loaders.validation is not None and not self.callbacks:
-            check_monitor(fitted, self.options.monitor)
         checkpoints = Checkpoints(self.folder, self.identify(loaders.train, built_from))
-        moment = checkpoints.load() if resume else None
-        settings = self._describe(
-            model, tasks, loaders, built_from, {"logits": logits, "class_weights": weights}
-        )
-        predict = KerasPredictor(model, self.pipeline, tasks, logits)
-        if checkpoints.status != "finished":
-            settings = self._fit((predict, fitted), loaders, checkpoints, moment, settings, resume=resume)
-        else:
-            load_weights(self.folder, model, self.pipeline)
-            settings = read_run_config(self.folder / CONFIG_NAME)
-            self.watcher.note("The run was already finished: there was nothing to train.")
-        choices = read_choices(settings.get("facts"), self.folder / CONFIG_NAME)
-        history = read_history(self.folder)
-        return Run(self.folder, model, self.pipeline, tasks, logits, history, settings, choices)
+        return _Assembled(model, built_from, tasks, logits, weights, fitted, checkpoints)
+
+    def fit_share(self) -> None:
+        """Train as one of several workers, from the last checkpoint in the folder to the end.
+
+        The model must be built inside `Worker.distributing`.
+
+        Raises:
+            StateError: There is no checkpoint of this run.
+            PenstockError: See `run`.
+        """
+        if self.worker is None:
+            raise TypeError("a training without a worker: call run()")
+        # Of what Keras creates without a seed, all workers need the same; a checkpoint then restores it.
+        keras.utils.set_random_seed(self.options.seed)
+        # The notes are those of the process that started the workers.
+        prepared, whole = replace(self, watcher=SilentWatcher()).prepare()
+        share = prepared.make_loaders(self.worker.shard)
+        parts = prepared._assemble(find_tasks(self.pipeline), whole)
+        moment = parts.checkpoints.load()
+        if moment is None:
+            raise StateError("checkpoints", path=self.folder, expected="at least one", got="none")
+        Fitting(
+            parts.fitted,
+            share.train,
+            share.validation,
+            prepared.options,
+            self.folder,
+            parts.checkpoints,
+            self.watcher,
+            worker=self.worker,
+            whole=(whole.train, whole.validation),
+        ).run(moment)
 
     def _fit(
         self,
@@ -210,6 +268,8 @@ class Training:
             self.callbacks,
         )
         try:
+            if self.launch is not None:
+                moment = fitting.run_elsewhere(moment, partial(self.launch, self, loaders.train))
             journal = fitting.run(moment)
         except NonFiniteError:
             checkpoints.finish("failed", save_weights(self.folder, model, self.pipeline))
@@ -257,7 +317,8 @@ class Training:
         Raises:
             TrainingDataError: No record has a target.
         """
-        return self.plan_loaders().make(shard)
+        is_shared = self.launch is not None or self.worker is not None
+        return self.plan_loaders().make((0, 1) if shard is None and is_shared else shard)
 
     def plan_loaders(self) -> LoaderPlan:
         """Return which records the run reads."""

@@ -14,9 +14,11 @@ from penstock.errors import OptionError, StateError
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration
 from penstock.jobs.train.ensemble import check_number
+from penstock.jobs.train.workers import WorkerPlan, check_size
 from penstock.model.options import ModelOptions
 from penstock.storage.paths import PathLike
 from penstock.training.options import make_options
+from penstock.training.run import is_model_function
 from penstock.training.run_files import CONFIG_NAME, read_count, read_run_config
 from penstock.transform.pipeline import Pipeline
 
@@ -41,6 +43,7 @@ class TrainJob:
         settings: Additional tables for `run.yaml`.
         resume: Whether to continue the run in the folder.
         callbacks: Additional Keras callbacks.
+        plan: How many workers train, and where; None for this process.
     """
 
     data: Any = None
@@ -58,6 +61,7 @@ class TrainJob:
     settings: Mapping[str, Any] = field(default_factory=dict)
     resume: bool = False
     callbacks: Sequence[Any] = ()
+    plan: WorkerPlan | None = None
 
 
 _SEVERAL: Final[Mapping[str, str]] = {"ensemble": "members", "folds": "number"}
@@ -71,7 +75,9 @@ def check_job(job: TrainJob, folder: Path) -> None:
         OptionError: An option is not valid.
         StateError: The folder holds another kind of run.
     """
-    make_options(**job.choices)
+    options = make_options(**job.choices)
+    if job.plan is not None:
+        _check_plan(job, job.plan, options.batch_size)
     if job.ensemble is not None and job.folds is not None:
         raise OptionError(
             "folds",
@@ -103,6 +109,31 @@ def check_job(job: TrainJob, folder: Path) -> None:
         if name == "folds" and job.pipeline is not None:
             advice = "It was fitted to records of all folds. Each fold fits its own: leave it out."
             raise OptionError("pipeline", expected="none with folds", got="a fitted pipeline", advice=advice)
+
+
+def _check_plan(job: TrainJob, plan: WorkerPlan, batch_size: int | None) -> None:
+    """Refuse what several workers cannot do."""
+    plan.check()
+    if batch_size is not None:
+        check_size(batch_size, plan.num_workers)
+    refused = {
+        "callbacks": (bool(job.callbacks), "none", "They run in this process: train without workers."),
+        "folds": (job.folds is not None, "none", "Train the folds one by one, without workers."),
+        "model": (
+            job.model is not None and not is_model_function(job.model),
+            "a function that returns the model, as each worker builds its own",
+            "Pass the function that builds it: model=build.",
+        ),
+    }
+    for name, (is_given, expected, advice) in refused.items():
+        if is_given:
+            raise OptionError(
+                name,
+                field=name,
+                expected=f"{expected}, with several workers or devices",
+                got=show(getattr(job, name)),
+                advice=advice,
+            )
 
 
 def find_number(job: TrainJob, folder: Path, name: str) -> int | None:

@@ -34,12 +34,12 @@ from penstock.jobs.train.image_fields import check_image_encoder, refuse_image_o
 from penstock.jobs.train.input_parts import select_parts
 from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.repeated_texts import note_repeated_texts
+from penstock.jobs.train.run_description import describe_data, describe_run, recall_fields
 from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
+from penstock.jobs.train.workers import Engine, make_plan
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
-from penstock.schema.field import Field
-from penstock.schema.json_form import VERSION, dump_fields, load_fields
-from penstock.storage.paths import PathLike, find_real_path
+from penstock.storage.paths import PathLike
 from penstock.training.display import TrainingDisplay
 from penstock.training.loaders import find_hold_out
 from penstock.training.options import TrainChoices, make_options
@@ -81,6 +81,10 @@ def train(
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
     folds: None = None,
+    engine: Engine = "local",
+    num_workers: int | None = None,
+    num_devices: int | None = None,
+    address: str | None = None,
     **options: Unpack[TrainChoices],
 ) -> Run: ...
 @overload
@@ -98,6 +102,10 @@ def train(
     verbose: Verbosity | None = None,
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
+    engine: Literal["local"] = "local",
+    num_workers: None = None,
+    num_devices: None = None,
+    address: None = None,
     **options: Unpack[TrainChoices],
 ) -> CrossValidation: ...
 
@@ -116,6 +124,10 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
     model_options: ModelOptions | None = None,
     ensemble: int | None = None,
     folds: int | None = None,
+    engine: Engine = "local",
+    num_workers: int | None = None,
+    num_devices: int | None = None,
+    address: str | None = None,
     **options: Unpack[TrainChoices],
 ) -> Run | CrossValidation:
     """Train a model on a data set, and store the results in a run folder.
@@ -148,10 +160,17 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
             used. Each record is predicted by a model that was trained without its fold. Each fold is a
             complete run in a folder of its own, `fold-1` and so on. Returns a `CrossValidation`, with the
             mean and the standard deviation of each score.
+        engine: What runs several workers: processes of this machine ("local"), or a Ray cluster ("ray").
+        num_workers: Number of processes that train the model together, each on its part of every batch. The
+            result is that of one process with the same batch size, except for rounding. Needs the JAX backend
+            of Keras. If one is killed, all start again from the last checkpoint.
+        num_devices: Number of devices of each worker. Several devices of this machine need no `num_workers`.
+        address: Address of the Ray cluster; by default a running one, or a new one on this machine.
         **options: Everything else; see `penstock.options.TrainOptions`.
 
     Raises:
         OptionError: The model does not fit the data, or an option is not valid.
+        WorkerError: Workers ended again and again without progress.
         PathError: The folder is not empty.
         BusyError: Another process is training there.
         StateError: The folder holds a different run.
@@ -178,6 +197,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         choices=options,
         resume=resume,
         callbacks=callbacks,
+        plan=make_plan(num_workers, engine, address, num_devices),
     )
     if verbose not in (None, *get_args(Verbosity)) or isinstance(verbose, bool):
         raise OptionError("verbose", field="verbose", expected="0, 1 or 2", got=show(verbose))
@@ -262,7 +282,7 @@ def run_folds(job: TrainJob, folder: Path, watcher: Watcher) -> CrossValidation:
     settings = dict(known)
     if not known:
         settings = {
-            **_describe_data(job, data, folder),
+            **describe_data(job, data, folder),
             "fields": dict(job.fields),
             "groups": dict(job.groups),
         }
@@ -380,7 +400,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
             training.watcher.note(note)
         given = set(training.pipeline.targets if job.pipeline is not None else job.fields)
         chosen = choose_on_trials(training, fit, given, has_pipeline=job.pipeline is not None)
-        return replace(chosen, settings=_describe(job, data, chosen.pipeline, folder, {}))
+        return replace(chosen, settings=describe_run(job, data, chosen.pipeline, folder, {}))
 
     return Training(
         data=data,
@@ -389,7 +409,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         options=options,
         model=job.model,
         model_options=model_options,
-        settings=_describe(job, data, pipeline, folder, known),
+        settings=describe_run(job, data, pipeline, folder, known),
         callbacks=tuple(job.callbacks),
         watcher=watcher,
         make_model=make_model,
@@ -397,6 +417,7 @@ def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
         numbers=read_table(read_table(known, "facts"), "numbers"),
         parts=read_table(read_table(known, "facts"), "parts"),
         choose=None if known else choose,
+        launch=None if job.plan is None else replace(job.plan, function=make_model).launch,
     )
 
 
@@ -435,54 +456,3 @@ def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset
     except UnknownNameError as error:
         error.path = str(data)
         raise
-
-
-def recall_fields(tables: Mapping[str, Any]) -> dict[str, Field]:
-    """Return the declared fields that `run.yaml` stores."""
-    declared = read_table(tables, "declared")
-    return dict(load_fields({"version": VERSION, "fields": declared})) if declared else {}
-
-
-def _describe_declared(job: TrainJob, data: Dataset) -> dict[str, Any]:
-    """Return the declared fields for `run.yaml`, in the JSON form of a schema with all attributes."""
-    given = job.declaration
-    names = dict.fromkeys([*given.types, *given.fields, *filter(None, (given.weight, given.id))])
-    chosen = {name: data.schema[name] for name in names if name in data.schema}
-    return {"declared": dict(dump_fields(chosen)["fields"])} if chosen else {}
-
-
-def _describe(
-    job: TrainJob, data: Dataset, pipeline: Pipeline, folder: Path, known: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return the first tables of `run.yaml`."""
-    if known:
-        return {name: table for name, table in known.items() if name not in ("model", "train", "facts")}
-    tables = _describe_data(job, data, folder)
-    fitted = pipeline.to_json()
-    # The settings of each field, without fitted values; functions over columns have no settings.
-    tables["fields"] = {name: _list_settings(fitted["transforms"].get(name)) for name in data.schema}
-    if fitted.get("groups"):
-        tables["groups"] = {each["name"]: each["members"] for each in fitted["groups"]}
-    return tables
-
-
-def _describe_data(job: TrainJob, data: Dataset, folder: Path) -> dict[str, Any]:
-    """Return the tables of `run.yaml` about the data."""
-    paths = list(data.paths)
-    if data.manifest is not None:
-        paths = [paths[0].parent.parent if data.manifest.folder else paths[0].parent]
-    inside = folder / DATA_NAME
-    named = [find_real_path(path) for path in paths]
-    is_inside = inside.is_dir() and named[0] == os.path.realpath(inside)
-    location = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
-    tables: dict[str, Any] = {"data": location, **job.settings}
-    targets = list(data.schema.targets)
-    if "convert" not in tables and targets:
-        tables["target"] = targets if len(targets) > 1 else targets[0]
-    if "convert" not in tables:
-        tables |= _describe_declared(job, data)
-    return tables
-
-
-def _list_settings(transform: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    return None if transform is None else {key: each for key, each in transform.items() if key != "fitted"}

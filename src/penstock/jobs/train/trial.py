@@ -76,7 +76,8 @@ def run_trial(training: Training, epochs: int) -> Trial | None:
         The trial; None if the loss or a prediction was not finite, or there is no validation.
     """
     options = replace(training.options, epochs=epochs, checkpoint_seconds=_NO_CHECKPOINTS)
-    quiet = replace(training, options=options, watcher=SilentWatcher(), callbacks=(), choose=None)
+    quiet = replace(training, options=options, watcher=SilentWatcher(), callbacks=())
+    quiet = replace(quiet, choose=None, launch=None)
     loader = quiet.make_loaders().validation
     if loader is None:
         return None

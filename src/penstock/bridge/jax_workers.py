@@ -1,0 +1,203 @@
+"""Several workers or devices with JAX: their connection, and batches as arrays that all of them share.
+
+In: the loaders of a worker, for its part of each batch and for whole batches. Out: a `ShareFeed` for Keras,
+whose batches are the same global arrays for any number of workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import jax
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import NamedSharding, PartitionSpec
+from numpy.typing import NDArray
+
+from penstock.bridge.keras import KerasFeed
+from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_to
+from penstock.errors import OptionError
+from penstock.transform.output import Output
+
+if TYPE_CHECKING:
+    from penstock.batch.loader import Loader
+    from penstock.batch.maker import MadeBatch
+
+_JOIN_SECONDS: Final = (
+    300  # workers import their packages before they connect, which differs between machines
+)
+_HEARTBEAT_SECONDS: Final = 20  # a worker whose group is gone ends itself after this time
+_LEAVE_SECONDS: Final = 20
+
+
+def join_workers(address: str, rank: int, num_workers: int) -> None:
+    """Connect this process with the other workers; must come before anything is computed.
+
+    Args:
+        address: Host and port at which rank 0 listens.
+        rank: Number of this worker.
+        num_workers: Number of workers.
+    """
+    # On CPUs JAX has several ways to add arrays of processes; gloo needs nothing beside TCP.
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(
+        address,
+        num_workers,
+        rank,
+        initialization_timeout=_JOIN_SECONDS,
+        heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
+        shutdown_timeout_seconds=_LEAVE_SECONDS,
+    )
+
+
+def leave_workers() -> None:
+    """End the connection, once all workers have called this."""
+    jax.distributed.shutdown()
+
+
+def list_workers_devices(num_devices: int | None) -> list[Any]:
+    """Return the devices of all workers, the same number of each.
+
+    Args:
+        num_devices: Number of devices of each worker; None takes all.
+
+    Raises:
+        OptionError: A worker has fewer.
+    """
+    by_worker: dict[int, list[Any]] = {}
+    for device in jax.devices():
+        by_worker.setdefault(device.process_index, []).append(device)
+    least = min(map(len, by_worker.values()))
+    if num_devices is not None and num_devices > least:
+        advice = "On CPUs, XLA_FLAGS=--xla_force_host_platform_device_count=N gives N devices."
+        raise OptionError(
+            "num_devices",
+            field="num_devices",
+            expected=f"at most {least}, the number of {jax.default_backend()} devices",
+            got=num_devices,
+            advice=advice,
+        )
+    number = least if num_devices is None else num_devices
+    return [device for rank in sorted(by_worker) for device in by_worker[rank][:number]]
+
+
+def take_first(values: Sequence[float]) -> list[float]:
+    """Return the numbers of rank 0, on all workers."""
+    if jax.process_count() == 1:
+        return list(values)
+    # Not by a sum, as other values than those of rank 0 may be NaN; as bytes, as JAX has no float64.
+    sent = np.frombuffer(np.asarray(values, np.float64).tobytes(), np.uint32)
+    received = multihost_utils.process_allgather(sent)[0]
+    return [float(each) for each in np.frombuffer(np.asarray(received, np.uint32).tobytes(), np.float64)]
+
+
+class ShareFeed(KerasFeed):
+    """The batches of several workers or devices as input of Keras.
+
+    Each worker loads its part of a batch. Together the parts are one array, whose rows are those of the batch
+    of a single process. A batch that cannot be divided by the number of devices, the last of an epoch, is
+    loaded by each worker as a whole and computed by each device.
+
+    Args:
+        share: Loader of the part of this worker; its position is that of the worker.
+        whole: Loader of whole batches.
+        mesh: The devices of all workers, on one axis.
+    """
+
+    def __init__(self, share: Loader, whole: Loader, mesh: jax.sharding.Mesh) -> None:
+        """Check that the devices can share the batches.
+
+        Raises:
+            OptionError: They cannot.
+        """
+        super().__init__(share)
+        self._whole = whole
+        self._parts = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
+        self._copies = NamedSharding(mesh, PartitionSpec())
+        size, number = share.options.batch_size, mesh.devices.size
+        if size % number:
+            above = -(-size // number) * number
+            raise OptionError(
+                "batch_size",
+                field="batch_size",
+                expected=f"a multiple of {number}, the number of devices that share a batch",
+                got=size,
+                advice=f"For example: --batch-size {above}, in Python batch_size={above}.",
+            )
+        if whole.static_batch_size is None and _may_skip(whole):
+            raise OptionError(
+                "on_error",
+                field="on_error",
+                expected="'raise' with several workers or devices, as they share batches of one size",
+                got="another policy, which may leave records out",
+                advice="Run 'penstock repair' first.",
+            )
+        self._last_rows = _count_last_rows(whole) % number
+
+    def get_jax_iterator(self) -> Iterator[Any]:
+        """Return the batches as arrays of all workers."""
+        outputs = self.loader.signature()[0]
+        varying = {name: output for name, output in outputs.items() if None in output.shape}
+        paddings = find_paddings(self.loader.pipeline)
+
+        def read(made: MadeBatch) -> tuple[bool, tuple[Any, ...]]:
+            epoch, step = made.ticket.epoch, made.ticket.step
+            if not self._is_copied(epoch, step):
+                return False, self.arrange(made.batch)
+            with self._whole.read(epoch, step, step + 1) as batches:
+                return True, self.arrange(next(iter(batches)))
+
+        for is_copied, (inputs, *others) in self._read(read):
+            shapes = self._agree_on_shapes({name: inputs[name] for name in varying}, varying, paddings)
+            padded = {
+                name: pad_to(inputs[name], shape, paddings.get(name, Padding()).value)
+                for name, shape in shapes.items()
+            }
+            place = self._copy if is_copied else self._join
+            yield jax.tree.map(place, ({**inputs, **padded}, *others))
+
+    def _is_copied(self, epoch: int, step: int) -> bool:
+        return bool(self._last_rows) and step == self._whole.num_steps(epoch) - 1
+
+    def _agree_on_shapes(
+        self,
+        arrays: Mapping[str, NDArray[Any]],
+        outputs: Mapping[str, Output],
+        paddings: Mapping[str, Padding],
+    ) -> dict[str, tuple[int, ...]]:
+        """Return the shapes to which varying lengths are padded: those of the whole batch in one process."""
+        if not arrays:
+            return {}
+        own = np.concatenate([np.array(array.shape[1:], np.int32) for array in arrays.values()])
+        everyone = multihost_utils.process_allgather(own) if jax.process_count() > 1 else own[None]
+        lengths = iter(everyone.max(axis=0).tolist())
+        shapes = {}
+        for name, array in arrays.items():
+            shape = [len(array)]
+            for axis, dim in enumerate(outputs[name].shape):
+                length = next(lengths)
+                most = paddings[name].most if name in paddings and axis == 0 else None
+                shape.append(length if dim is not None else Sizes().find(length, most))
+            shapes[name] = tuple(shape)
+        return shapes
+
+    def _join(self, array: NDArray[Any]) -> jax.Array:
+        return jax.make_array_from_process_local_data(self._parts, _as_computed(array))
+
+    def _copy(self, array: NDArray[Any]) -> jax.Array:
+        return jax.make_array_from_process_local_data(self._copies, _as_computed(array), array.shape)
+
+
+def _as_computed(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array in the type in which JAX has it: 32 bits instead of 64, unless configured."""
+    return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
+
+
+def _may_skip(loader: Loader) -> bool:
+    return any(source.losses.on_error != "raise" for source in loader._parts.supply.sources)
+
+
+def _count_last_rows(loader: Loader) -> int:
+    """Return the number of records of the last batch of an epoch."""
+    return len(loader.where(loader.num_steps(0) - 1, 0))

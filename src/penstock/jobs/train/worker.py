@@ -1,0 +1,99 @@
+"""The program of one of several processes that train a model together.
+
+In: a `WorkerTask` as JSON on stdin of `python -m penstock.jobs.train.worker`. Out: events on stdout, one per
+line, and the files of the run, which rank 0 writes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from penstock.bridge.jax_workers import join_workers, leave_workers
+from penstock.jobs.train.job import TrainJob
+from penstock.jobs.train.train import prepare_training
+from penstock.jobs.train.worker_messages import Event, EventWatcher, WorkerTask, dump_error
+from penstock.training.distribution import Worker
+from penstock.training.progress import SilentWatcher, Watcher
+
+_LOST_PARENT: Final = 3  # exit status of a worker whose parent has ended
+
+
+def run_worker(task: WorkerTask, emit: Callable[[Event], None]) -> None:
+    """Train as one of several workers; the last event is "done", or has the error.
+
+    Args:
+        task: The task.
+        emit: Takes events.
+    """
+    sys.path += [each for each in task.search_path if each not in sys.path]
+    try:
+        _train(task, emit)
+    except Exception as error:  # all are reported, and end the process
+        emit(dump_error(error))
+    else:
+        emit({"kind": "done"})
+
+
+def _train(task: WorkerTask, emit: Callable[[Event], None]) -> None:
+    worker = Worker(task.rank, task.num_workers, task.num_devices)
+    if task.num_workers > 1:
+        join_workers(task.address, task.rank, task.num_workers)
+    watcher: Watcher = EventWatcher(emit, task.num_workers) if worker.is_first else SilentWatcher()
+    with worker.distributing():
+        model = find_function(*task.function) if task.function else None
+        paths = list(task.data)
+        job = TrainJob(data=paths[0] if len(paths) == 1 else paths, out=task.folder, model=model, resume=True)
+        training = prepare_training(job, Path(task.folder), watcher)
+        replace(training, worker=worker, choose=None).fit_share()
+    if task.num_workers > 1:
+        leave_workers()
+
+
+def find_function(module: str, name: str, *arguments: str) -> Callable[[], Any]:
+    """Return a function of a module, with its arguments, as one without arguments."""
+    function = getattr(importlib.import_module(module), name)
+    return lambda: function(*arguments)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent does: nothing else would end one that waits for other workers."""
+    while os.read(0, 4096):
+        pass
+    os._exit(_LOST_PARENT)
+
+
+def _read_line() -> bytes:
+    """Return the first line of stdin; nothing after it is buffered."""
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    return line
+
+
+def main() -> None:
+    """Run the task on stdin, and write events to stdout, one per line."""
+    task = WorkerTask(**json.loads(_read_line()))
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    # Libraries write to stdout, gloo among them.
+    events = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+
+    def emit(event: Event) -> None:
+        events.write(json.dumps(event) + "\n")
+        events.flush()
+
+    run_worker(task, emit)
+    sys.stderr.flush()
+    os._exit(0)  # the threads of JAX may wait for workers that have already ended
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Training by several processes: start them, pass on their progress, start them again when one is lost.
+
+In: a `Training` whose folder has a checkpoint. Out: the last checkpoint of the run, written by the workers.
+What runs the processes is an engine: this machine, or Ray.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib.util
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+
+from penstock.batch.loader import Loader
+from penstock.errors import OptionError, WorkerError, importing
+from penstock.foundation.option_checks import check_count
+from penstock.foundation.wording import list_choices, show
+from penstock.jobs.train.worker_messages import Event, WorkerTask, load_error, relay_event
+from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers
+from penstock.training.checkpoint import read_step
+from penstock.training.distribution import check_backend
+from penstock.training.progress import Watcher
+from penstock.training.train import Training
+
+Engine: TypeAlias = Literal["local", "ray"]
+
+_MOST_LOSSES: Final = 3  # of workers, without a new checkpoint
+_POLL_SECONDS: Final = 0.1
+# A worker that fails because another was killed reports it before the end of that one is known.
+_GRACE_SECONDS: Final = 3.0
+_MOST_LOG_LINES: Final = 5
+
+
+class Workers(Protocol):
+    """The processes of one attempt."""
+
+    def find_address(self) -> str:
+        """Return an address at which the first worker can listen."""
+
+    def start(self, tasks: list[WorkerTask]) -> None:
+        """Start one process per task."""
+
+    def take_events(self) -> list[tuple[int, Event]]:
+        """Return the events since the last call, with the rank of each."""
+
+    def stop(self) -> None:
+        """End all processes."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerPlan:
+    """How many workers train, and where.
+
+    Attributes:
+        num_workers: Number of workers.
+        engine: "local" for processes of this machine, "ray" for a Ray cluster.
+        address: Address of the Ray cluster; None for a running one, or a new one on this machine.
+        num_devices: Number of devices of each worker; None takes all.
+        function: Function that returns the user's own model, if there is one.
+    """
+
+    num_workers: int
+    engine: Engine = "local"
+    address: str | None = None
+    num_devices: int | None = None
+    function: Callable[[], Any] | None = field(default=None, repr=False)
+
+    def launch(self, training: Training, loader: Loader) -> None:
+        """Train in other processes, from the checkpoint in the folder to the end.
+
+        If a worker is lost, all are started again from the last checkpoint.
+
+        Args:
+            training: The training.
+            loader: Loader of its batches.
+
+        Raises:
+            WorkerError: Workers were lost several times without progress, or one failed.
+            PenstockError: A worker raised it.
+        """
+        check_size(loader.options.batch_size, self.num_workers)
+        watcher = training.watcher
+        num_losses, step = 0, read_step(training.folder)
+        with self._open_engine() as make_workers:
+            while True:
+                reason = self._try(training, make_workers())
+                if reason is None:
+                    return
+                before, step = step, read_step(training.folder)
+                num_losses = 1 if step > before else num_losses + 1
+                if num_losses > _MOST_LOSSES:
+                    raise WorkerError(
+                        "workers",
+                        path=training.folder,
+                        expected="a new checkpoint between two losses of workers",
+                        got=f"{num_losses} losses at step {step}, the last: {reason}",
+                        advice="Resume with --resume, in Python resume=True, once the cause is fixed.",
+                    )
+                watcher.note(f"{reason}: all workers start again from step {step}.")
+
+    def check(self) -> None:
+        """Check what can be checked before data is read.
+
+        Raises:
+            OptionError: An option is not valid, or the backend of Keras is another than JAX.
+        """
+        if self.engine not in get_args(Engine):
+            expected = list_choices(get_args(Engine))
+            raise OptionError("engine", field="engine", expected=expected, got=show(self.engine))
+        check_count("", "num_workers", self.num_workers, 1)
+        if self.num_devices is not None:
+            check_count("", "num_devices", self.num_devices, 1)
+        if self.address is not None and self.engine != "ray":
+            advice = "Add engine='ray', on the command line --engine ray."
+            expected, got = "none without a Ray cluster", show(self.address)
+            raise OptionError("address", field="address", expected=expected, got=got, advice=advice)
+        check_backend("num_devices" if self.num_workers == 1 else "num_workers")
+
+    def _open_engine(self) -> contextlib.AbstractContextManager[Callable[[], Workers]]:
+        if self.engine == "local":
+            return contextlib.nullcontext(LocalWorkers)
+        with importing("engine='ray'", "ray"):
+            from penstock.jobs.train.ray_workers import connected  # noqa: PLC0415 - Ray, when asked for
+
+        return connected(self.address, self.num_workers, self.num_devices)
+
+    def _try(self, training: Training, workers: Workers) -> str | None:
+        """Run all workers once; return how one was lost, or None if all have finished."""
+        try:
+            workers.start(self._make_tasks(training, workers.find_address()))
+            return watch_workers(workers, self.num_workers, training.watcher)
+        finally:
+            workers.stop()
+
+    def _make_tasks(self, training: Training, address: str) -> list[WorkerTask]:
+        data = training.data
+        paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
+        return [
+            WorkerTask(
+                folder=os.path.abspath(training.folder),  # noqa: PTH100 - as below
+                data=[os.path.abspath(path) for path in paths],  # noqa: PTH100 - symbolic links are kept
+                rank=rank,
+                num_workers=self.num_workers,
+                num_devices=self.num_devices,
+                address=address,
+                function=() if self.function is None else name_function(self.function),
+                search_path=[os.path.abspath(each) for each in sys.path],  # noqa: PTH100
+            )
+            for rank in range(self.num_workers)
+        ]
+
+
+def watch_workers(workers: Workers, number: int, watcher: Watcher) -> str | None:
+    """Pass on the progress of workers until all are done, or one is lost.
+
+    Returns:
+        How a worker was lost; None if all are done.
+
+    Raises:
+        PenstockError: A worker failed.
+    """
+    done: set[int] = set()
+    failed: dict[int, Event] = {}
+    deadline = None
+    while len(done) < number:
+        for rank, event in workers.take_events():
+            if event["kind"] == "done":
+                done.add(rank)
+            elif event["kind"] == "error":
+                failed[rank] = event
+            elif event["kind"] == "lost":
+                return f"Worker {rank} lost the others ({_shorten(event['text'])})"
+            elif event["kind"] == "exit" and rank not in done and rank not in failed:
+                return _describe_exit(rank, event)
+            else:
+                relay_event(event, watcher)
+        if failed:
+            deadline = time.monotonic() + _GRACE_SECONDS if deadline is None else deadline
+            if time.monotonic() >= deadline or len(failed) + len(done) == number:
+                # An error of Penstock says more than what it caused in other workers.
+                raise load_error(min(failed.items(), key=lambda each: ("text" in each[1], each[0]))[1])
+        time.sleep(_POLL_SECONDS)
+    return None
+
+
+def _describe_exit(rank: int, event: Event) -> str:
+    status = event["status"]
+    how = f"signal {-status}" if status < 0 else f"status {status}"
+    lines = [line for line in event.get("log", "").splitlines() if line.strip()][-_MOST_LOG_LINES:]
+    return f"Worker {rank} ended with {how}" + (f" ({_shorten(' | '.join(lines))})" if status > 0 else "")
+
+
+def _shorten(text: str) -> str:
+    most = 300
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def name_function(function: Callable[[], Any]) -> tuple[str, ...]:
+    """Return the module and the name of a function, and its arguments, so that another process finds it.
+
+    Raises:
+        OptionError: Another process cannot import it.
+    """
+    arguments: tuple[Any, ...] = ()
+    found: Any = function
+    if isinstance(function, functools.partial) and not function.keywords:
+        found, arguments = function.func, function.args
+    module, name = getattr(found, "__module__", None), getattr(found, "__qualname__", "")
+    is_found = module not in (None, "__main__") and name.isidentifier() and module in sys.modules
+    if is_found and getattr(sys.modules[str(module)], name, None) is found:
+        with contextlib.suppress(ImportError, ValueError):
+            if importlib.util.find_spec(str(module)) and all(isinstance(each, str) for each in arguments):
+                return (str(module), name, *arguments)
+    raise OptionError(
+        "model",
+        field="model",
+        expected="a function of a module that other processes can import",
+        got=show(function),
+        advice="Move it to a file of its own and import it from there, or use the command: "
+        "penstock train … --model FILE.py:FUNCTION.",
+    )
+
+
+def check_size(batch_size: int, num_workers: int) -> None:
+    """Refuse batches that workers cannot share equally.
+
+    Raises:
+        OptionError: The batch size is not a multiple of the number of workers.
+    """
+    if batch_size % num_workers:
+        above = -(-batch_size // num_workers) * num_workers
+        raise OptionError(
+            "batch_size",
+            field="batch_size",
+            expected=f"a multiple of {num_workers}, the number of workers that share a batch",
+            got=batch_size,
+            advice=f"For example: --batch-size {above}, in Python batch_size={above}.",
+        )
+
+
+def make_plan(
+    num_workers: int | None,
+    engine: Engine = "local",
+    address: str | None = None,
+    num_devices: int | None = None,
+) -> WorkerPlan | None:
+    """Return how many workers train; None if only this process does, on one device."""
+    if engine == "local" and address is None and num_devices in (None, 1) and num_workers in (None, 1):
+        return None
+    # JAX would take most of the memory of a GPU for this process, which only prepares and finishes the run.
+    os.environ.setdefault(MEMORY_VARIABLE, "false")
+    number = 1 if num_workers is None else num_workers
+    return WorkerPlan(num_workers=number, engine=engine, address=address, num_devices=num_devices)
