@@ -69,8 +69,8 @@ HEAVY = {
     ),
     "onnx": ("export.onnx_graph", "export.onnx_model"),
     "onnxruntime": ("export.onnx",),
-    # The tasks and engines of jobs/ use the first; the second is loaded by to_ray() alone.
-    "ray": ("jobs.ray_cluster", "bridge.ray"),
+    # The tasks and engines of jobs/ use the first; to_ray() alone loads the last.
+    "ray": ("jobs.ray_cluster", "jobs.train.ray_workers", "bridge.ray"),
     "grain": ("bridge.grain",),  # loaded by to_grain() alone
     "pandas": ("source", "decode.arrow"),  # the last: to_pandas() alone
     "polars": ("source",),
@@ -93,7 +93,7 @@ HEAVY = {
     "uvicorn": ("view.server",),
     "obstore": ("storage.object_store",),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
-    "jax": ("bridge.jax",),  # loaded by to_jax() alone
+    "jax": ("bridge.jax", "bridge.jax_workers"),  # to_jax(), and workers that train together, alone
 }
 LONGEST_FILE = 500
 NO_CONCEPT = {"util", "utils", "common", "helper", "helpers", "misc", "manager"}

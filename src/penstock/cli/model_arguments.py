@@ -6,6 +6,7 @@ In: parsers. Out: their arguments and help, and the modules that run the command
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from penstock.cli.option_groups import (
     add_splits,
     add_text_files,
 )
+from penstock.foundation.keras_backend import VARIABLE
 from penstock.report.options import ReportOptions
 from penstock.score.options import EvaluateOptions
 from penstock.training.options import TrainOptions
@@ -36,10 +38,41 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     )
     _add_training(parser.add_argument_group("training"))
     _add_model(parser.add_argument_group("model"))
+    _add_workers(
+        parser.add_argument_group("several workers or devices", "They need the JAX backend of Keras.")
+    )
     add_columns(parser)
     add_splits(parser)
     add_text_files(parser)
     add_json(parser)
+
+
+def _add_workers(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--workers", type=int, metavar="N", help="train with N processes, which share each batch (default: 1)"
+    )
+    group.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="where they run: on this machine, or on a Ray cluster (default: local)",
+    )
+    group.add_argument(
+        "--address",
+        metavar="ADDRESS",
+        help="Ray cluster (default: a running one, or a new one on this machine)",
+    )
+    group.add_argument(
+        "--devices", type=int, metavar="N", help="devices of each process, such as GPUs (default: all it has)"
+    )
+
+
+def _check_train(args: argparse.Namespace) -> None:
+    """Find paths that do not exist, and choose the backend of several workers, before Keras is loaded."""
+    _check_paths(args)
+    if args.engine != "local" or (args.workers or 1) > 1 or (args.devices or 1) > 1:
+        # Only JAX trains over several processes. A backend that the user has chosen is refused later.
+        os.environ.setdefault(VARIABLE, "jax")
 
 
 def _add_training(group: argparse._ArgumentGroup) -> None:
@@ -368,7 +401,7 @@ predict'.""",
     example="penstock train pets.csv --target adopted --out runs/pets",
     add_arguments=_add_train,
     keras="penstock.jobs.train.train",
-    check=_check_paths,
+    check=_check_train,
 )
 EVALUATE: Final = Command(
     module="penstock.cli.evaluate",

@@ -34,6 +34,7 @@ from penstock.jobs.train.run_folder import (
     discard_unusable_data,
 )
 from penstock.jobs.train.train import prepare_training, run_folds, run_prepared
+from penstock.jobs.train.workers import make_plan
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.options import ModelOptions
@@ -190,6 +191,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         choices["patience"] = None
     given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
     form = {**_recall_model(config, given), **given}
+    plan = make_plan(args.workers, args.engine, args.address, args.devices)
     model = None
     if args.model is not None:
         if given:
@@ -197,10 +199,11 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         options = make_options(**choices)
         with seeded(options.seed), in_precision(options.precision):
             model = load_model(args.model)
-        is_function = any(each is not None for each in (ensemble, folds, options.precision))
+        is_function = any(each is not None for each in (ensemble, folds, options.precision, plan))
         if (is_function or is_several) and not (args.show_model or args.write_model):
-            # Each member or fold needs a model of its own, and layers take their precision when created.
-            model = partial(load_model, args.model)
+            # Each member, fold or worker needs a model of its own, and layers take their precision when
+            # created. Workers may have another working folder.
+            model = partial(load_model, args.model if plan is None else str(Path(args.model).absolute()))
     elif config.get("model") == OWN_MODEL:
         advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
         raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
@@ -218,6 +221,7 @@ def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
         target=declared.target or config.get("target"),
         declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),
         resume=args.resume,
+        plan=plan,
     )
 
 

@@ -17,11 +17,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.bridge.jax_workers import join_workers, leave_workers
+from penstock.errors import NoSuchPathError
 from penstock.jobs.train.job import TrainJob
 from penstock.jobs.train.train import prepare_training
 from penstock.jobs.train.worker_messages import Event, EventWatcher, WorkerTask, dump_error
 from penstock.training.distribution import Worker
 from penstock.training.progress import SilentWatcher, Watcher
+from penstock.training.run_files import CONFIG_NAME
 
 _LOST_PARENT: Final = 3  # exit status of a worker whose parent has ended
 
@@ -43,6 +45,14 @@ def run_worker(task: WorkerTask, emit: Callable[[Event], None]) -> None:
 
 
 def _train(task: WorkerTask, emit: Callable[[Event], None]) -> None:
+    config = Path(task.folder) / CONFIG_NAME
+    if not config.is_file():
+        raise NoSuchPathError(
+            f"worker {task.rank} finds no run",
+            path=config,
+            advice="The folders of the run and of the data must have the same path on all machines, such "
+            "as on a network file system.",
+        )
     worker = Worker(task.rank, task.num_workers, task.num_devices)
     if task.num_workers > 1:
         join_workers(task.address, task.rank, task.num_workers)
