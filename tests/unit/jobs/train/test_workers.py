@@ -1,0 +1,245 @@
+"""Several workers as the process that starts them sees it, with workers that only send events."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+
+from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
+
+pytest.importorskip("keras")
+from penstock.jobs.train import workers as module
+from penstock.jobs.train.worker_messages import EventWatcher, dump_error, load_error, relay_event
+from penstock.jobs.train.workers import (
+    WorkerPlan,
+    check_size,
+    make_plan,
+    name_function,
+    watch_workers,
+)
+from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.progress import TrainingProgress
+from penstock.training.snapshot import Snapshot
+from training_data import Listener
+
+KILLED = {"kind": "exit", "status": -9, "log": ""}
+DONE = {"kind": "done"}
+END = {"kind": "exit", "status": 0, "log": ""}
+
+
+class Script:
+    """Workers whose events are given, one list for each time that they are asked."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.tasks = []
+        self.is_stopped = False
+
+    def find_address(self):
+        return "127.0.0.1:7"
+
+    def start(self, tasks):
+        self.tasks = tasks
+
+    def take_events(self):
+        return self.answers.pop(0) if self.answers else []
+
+    def stop(self):
+        self.is_stopped = True
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch):
+    monkeypatch.setattr(module, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(module, "_GRACE_SECONDS", 0.05)
+
+
+def save_step(folder, step):
+    memory = {"epoch": 0, "loader": {}, "history": [], "seconds": 0.0}
+    Checkpoints(folder, {}).save(Checkpoint(step, Snapshot({}), memory))
+
+
+@pytest.fixture
+def training(tmp_path):
+    save_step(tmp_path, 0)
+    data = SimpleNamespace(paths=[tmp_path / "pets" / "a.tfrecord"], manifest=object())
+    return SimpleNamespace(folder=tmp_path, data=data, watcher=Listener())
+
+
+def launch(monkeypatch, training, attempts, num_workers=2, batch_size=16):
+    made = iter(attempts)
+    plan = WorkerPlan(num_workers=num_workers)
+    monkeypatch.setattr(WorkerPlan, "_open_engine", lambda self: nullcontext(lambda: next(made)))
+    plan.launch(training, SimpleNamespace(options=SimpleNamespace(batch_size=batch_size)))
+
+
+def test_workers_are_done_when_all_are():
+    script = Script([(0, DONE)], [(0, END)], [], [(1, DONE)])
+    assert watch_workers(script, 2, Listener()) is None
+    assert script.answers == []
+
+
+def test_progress_of_workers_reaches_the_watcher():
+    events = []
+    sender = EventWatcher(events.append, 3)
+    sender.note("a note")
+    sender.step(TrainingProgress(1, 5, 3, 7, {"loss": 0.5}, records_per_second=10.0))
+    sender.epoch(TrainingProgress(1, 5, 7, 7, {"loss": float("nan")}), is_best=True)
+    listener = Listener()
+    for event in json.loads(json.dumps(events)):
+        relay_event(event, listener)
+    assert listener.notes == ["a note"]
+    assert listener.looks == [TrainingProgress(1, 5, 3, 7, {"loss": 0.5}, records_per_second=30.0)]
+    assert listener.epochs[0].step == 7
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [(1, KILLED)],
+        [(1, {"kind": "exit", "status": 1, "log": "Address already in use"})],
+        [(0, {"kind": "lost", "text": "the actor died", "name": "RayActorError"})],
+        # The failure of the other worker is known first.
+        [(0, {"kind": "error", "name": "OSError", "text": "reset"}), (0, END), (1, KILLED)],
+    ],
+)
+def test_worker_that_ends_without_a_report_is_lost(events):
+    assert watch_workers(Script(events), 2, Listener()).startswith("Worker")
+
+
+def test_error_of_penstock_is_raised_as_it_was_rather_than_what_it_caused():
+    error = NonFiniteError(
+        "step 3 of epoch 0", epoch=0, step=3, records=(("a", 1), ("b", 2)), path="a", expected="x", got="nan"
+    )
+    sent = json.loads(json.dumps(dump_error(error)))
+    other = dump_error(RuntimeError("broken pipe"))
+    with pytest.raises(NonFiniteError) as caught:
+        watch_workers(Script([(0, other)], [(1, sent)]), 2, Listener())
+    assert caught.value.records == error.records
+    assert (caught.value.step, caught.value.path, str(caught.value)) == (3, "a", str(error))
+
+
+def test_other_error_of_a_worker_is_raised_with_its_traceback():
+    try:
+        raise KeyError("depth")
+    except KeyError as error:
+        event = dump_error(error)
+    with pytest.raises(WorkerError) as caught:
+        watch_workers(Script([(1, event)]), 2, Listener())
+    assert "depth" in str(caught.value.got)
+    assert __file__ in caught.value.__notes__[0]
+
+
+def test_error_of_jax_means_that_another_worker_is_lost():
+    kind = type("XlaRuntimeError", (RuntimeError,), {})
+    assert dump_error(kind("gloo: connection closed by peer"))["kind"] == "lost"
+
+
+def test_name_that_is_no_error_of_penstock_is_not_looked_up():
+    event = {"kind": "error", "name": "annotations", "attributes": {"what": "x"}}
+    assert isinstance(load_error(event), WorkerError)
+
+
+def test_group_starts_again_from_the_last_checkpoint(monkeypatch, training):
+    attempts = [Script([(1, KILLED)]), Script([(0, DONE), (1, DONE)])]
+    launch(monkeypatch, training, attempts)
+    assert all(each.is_stopped for each in attempts)
+    assert len(training.watcher.notes) == 1
+    assert [task.rank for task in attempts[1].tasks] == [0, 1]
+    assert attempts[1].tasks[0].data == [str(training.folder / "pets")]
+
+
+def test_group_that_is_lost_again_and_again_without_progress_is_an_error(monkeypatch, training):
+    attempts = [Script([(0, KILLED)]) for _ in range(9)]
+    with pytest.raises(WorkerError) as caught:
+        launch(monkeypatch, training, attempts)
+    assert caught.value.path == str(training.folder)
+    assert [each.is_stopped for each in attempts] == [True] * 4 + [False] * 5
+
+
+def test_group_that_is_lost_often_but_makes_progress_continues(monkeypatch, training):
+    class Progress(Script):
+        def start(self, tasks):
+            save_step(training.folder, self.step)
+            super().start(tasks)
+
+    attempts = [Progress([(0, KILLED)]) for _ in range(9)]
+    for number, each in enumerate(attempts, 1):
+        each.step = number
+    launch(monkeypatch, training, [*attempts, Script([(0, DONE), (1, DONE)])])
+    assert len(training.watcher.notes) == 9
+
+
+def test_group_needs_a_checkpoint_to_begin_with(monkeypatch, training):
+    (training.folder / "state.json").unlink()
+    with pytest.raises(StateError):
+        launch(monkeypatch, training, [])
+
+
+def test_batch_that_workers_cannot_share_is_refused(monkeypatch, training):
+    with pytest.raises(OptionError) as caught:
+        launch(monkeypatch, training, [], num_workers=3)
+    assert caught.value.field == "batch_size"
+    assert caught.value.got == 16
+    assert "18" in caught.value.advice
+    check_size(18, 3)
+
+
+@pytest.mark.parametrize("number", [None, 1])
+def test_one_worker_of_this_machine_is_this_process(number):
+    assert make_plan(number) is None
+    assert make_plan(number, num_devices=1) is None
+
+
+def test_plan_of_several_workers_or_devices_or_of_a_cluster(monkeypatch):
+    monkeypatch.delenv("XLA_PYTHON_CLIENT_PREALLOCATE", raising=False)
+    assert make_plan(2).num_workers == 2
+    assert make_plan(None, num_devices=2) == WorkerPlan(num_workers=1, num_devices=2)
+    assert make_plan(None, "ray", "auto") == WorkerPlan(num_workers=1, engine="ray", address="auto")
+
+
+@pytest.mark.parametrize(
+    ("choices", "field"),
+    [
+        ({"num_workers": 0}, "num_workers"),
+        ({"num_workers": 2.0}, "num_workers"),
+        ({"num_workers": 2, "num_devices": 0}, "num_devices"),
+        ({"num_workers": 2, "engine": "spark"}, "engine"),
+        ({"num_workers": 2, "address": "auto"}, "address"),
+    ],
+)
+def test_plan_that_is_not_valid_is_refused(choices, field):
+    with pytest.raises(OptionError) as caught:
+        WorkerPlan(**choices).check()
+    assert field in (caught.value.field, caught.value.what)
+
+
+def test_workers_need_jax(monkeypatch):
+    monkeypatch.setattr("keras.backend.backend", lambda: "tensorflow")
+    with pytest.raises(OptionError) as caught:
+        WorkerPlan(num_workers=2).check()
+    assert caught.value.field == "num_workers"
+    assert "KERAS_BACKEND=jax" in caught.value.advice
+
+
+def build():
+    """Stand for a function that builds a model."""
+
+
+def test_function_of_a_module_is_found_by_another_process():
+    assert name_function(json.loads) == ("json", "loads")
+    assert name_function(functools.partial(json.loads, "1")) == ("json", "loads", "1")
+
+
+@pytest.mark.parametrize("function", [lambda: None, functools.partial(json.loads, 1), build])
+def test_function_that_another_process_cannot_import_is_refused(function, monkeypatch):
+    monkeypatch.setattr(build, "__module__", "__main__")
+    monkeypatch.setattr(sys.modules["__main__"], "build", build, raising=False)
+    with pytest.raises(OptionError) as caught:
+        name_function(function)
+    assert caught.value.field == "model"
