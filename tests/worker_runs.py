@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -73,10 +73,15 @@ def run_program(backend: str = "jax", timeout: float = 280, **arguments: Any) ->
     return json.loads(lines[-1])
 
 
-def list_children() -> list[int]:
-    """Return the process ids of the children of this process, the oldest first."""
-    threads = Path("/proc/self/task").iterdir()
-    return sorted(int(pid) for each in threads for pid in (each / "children").read_text().split())
+def list_workers(parent: str = "self") -> list[int]:
+    """Return the process ids of the workers below this process, which Ray may have started; oldest first."""
+    found: list[int] = []
+    for task in (Path("/proc") / parent / "task").iterdir():
+        for pid in (task / "children").read_text().split():
+            with contextlib.suppress(OSError):
+                is_worker = b"penstock.jobs.train.worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                found += [int(pid)] if is_worker else list_workers(pid)
+    return sorted(found)
 
 
 class Killer:
@@ -100,7 +105,7 @@ class Killer:
         self._notice_restart()
         self.steps.append((progress.epoch, progress.step))
         if self.rank is not None and progress.epoch == self.at:
-            os.kill(list_children()[self.rank], self.number)
+            os.kill(list_workers()[self.rank], self.number)
             self.rank, self.killed = None, time.monotonic()
 
     def end(self, text: str) -> None: ...
@@ -139,15 +144,10 @@ def main(arguments: dict[str, Any]) -> None:
             "advice": error.advice,
             "records": [list(each) for each in getattr(error, "records", ())],
         }
-    result |= {"notes": killer.notes, "steps": killer.steps, "children": list_children()}
+    result |= {"notes": killer.notes, "steps": killer.steps, "children": list_workers()}
     if killer.resumed:
         result["restart_seconds"] = killer.resumed - killer.killed
     print("\n" + json.dumps(result))
-
-
-def slow_down() -> int:
-    """Return a signal that stops a process without ending it."""
-    return int(signal.SIGSTOP)
 
 
 if __name__ == "__main__":

@@ -105,9 +105,18 @@ def check_epoch_iterator(kind):
     assert {"x", "batch_size"} <= set(parameters_of(keras.Model.predict))
 
 
+def check_jax_distribution(module):
+    """Batches of several devices are placed by this function, which the trainer looks up in its module."""
+    assert parameters_of(module.distribute_data_input) == ["per_process_batch", "layout", "batch_dim_name"]
+    trainer = inspect.getsource(import_module("keras.src.backend.jax.trainer")._distribute_data)
+    assert "jax_distribution_lib.distribute_data_input" in trainer
+    assert "batch_dim_name=" in trainer
+
+
 # By what is imported from `keras.src`: what it must be.
 IMPORTS = {
     "keras.src.backend.common.global_state": check_global_state,
+    "keras.src.backend.jax.distribution_lib": check_jax_distribution,
     "keras.src.models.functional.Functional": check_functional,
     "keras.src.random.seed_generator.GLOBAL_SEED_GENERATOR": check_generator_name,
     "keras.src.random.seed_generator.global_seed_generator": check_global_seed_generator,

@@ -149,10 +149,13 @@ class Loader:
     @property
     def static_batch_size(self) -> int | None:
         """Number of records in every batch, or None if it varies."""
-        parts = self._parts
-        skips = any(source.losses.on_error != "raise" for source in parts.supply.sources)
         # A skipped record shortens its batch, unless the batch is padded.
-        return None if skips and parts.options.last != "pad" else parts.plan.slots
+        return None if self.may_skip and self.options.last != "pad" else self._parts.plan.slots
+
+    @property
+    def may_skip(self) -> bool:
+        """Whether bad records are left out rather than being an error."""
+        return any(source.losses.on_error != "raise" for source in self._parts.supply.sources)
 
     @property
     def is_endless(self) -> bool:

@@ -125,7 +125,7 @@ class ShareFeed(KerasFeed):
                 got=size,
                 advice=f"For example: --batch-size {above}, in Python batch_size={above}.",
             )
-        if whole.static_batch_size is None and _may_skip(whole):
+        if whole.may_skip:
             raise OptionError(
                 "on_error",
                 field="on_error",
@@ -192,10 +192,6 @@ class ShareFeed(KerasFeed):
 def _as_computed(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array in the type in which JAX has it: 32 bits instead of 64, unless configured."""
     return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
-
-
-def _may_skip(loader: Loader) -> bool:
-    return any(source.losses.on_error != "raise" for source in loader._parts.supply.sources)
 
 
 def _count_last_rows(loader: Loader) -> int:

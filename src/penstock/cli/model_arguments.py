@@ -60,7 +60,7 @@ def _add_workers(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--address",
         metavar="ADDRESS",
-        help="Ray cluster (default: a running one, or a new one on this machine)",
+        help="Ray cluster; auto: the one of this machine (default: RAY_ADDRESS, or a new one for the run)",
     )
     group.add_argument(
         "--devices", type=int, metavar="N", help="devices of each process, such as GPUs (default: all it has)"

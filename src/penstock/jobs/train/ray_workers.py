@@ -34,7 +34,7 @@ def connected(
     """Connect to a Ray cluster, unless this process is connected to one.
 
     Args:
-        address: Address of the cluster; None for a running one, or a new one on this machine.
+        address: Address of the cluster; None for that in `RAY_ADDRESS`, or a new one on this machine.
         num_workers: Number of workers.
         num_devices: Number of GPUs of each worker, if the cluster has any; one by default.
 
@@ -46,7 +46,7 @@ def connected(
     """
     is_ours = not ray.is_initialized()
     if is_ours:
-        # Workers report by themselves; a new cluster needs neither web pages nor statistics.
+        # Workers report by themselves.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(

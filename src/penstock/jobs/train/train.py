@@ -165,7 +165,8 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
             result is that of one process with the same batch size, except for rounding. Needs the JAX backend
             of Keras. If one is killed, all start again from the last checkpoint.
         num_devices: Number of devices of each worker. Several devices of this machine need no `num_workers`.
-        address: Address of the Ray cluster; by default a running one, or a new one on this machine.
+        address: Address of the Ray cluster, or "auto" for the one that runs on this machine; by default that
+            in the variable RAY_ADDRESS, or a new one on this machine.
         **options: Everything else; see `penstock.options.TrainOptions`.
 
     Raises:

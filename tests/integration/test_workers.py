@@ -1,0 +1,119 @@
+"""Training by several workers or devices: the numbers of one process, files written once, and killed workers.
+
+Each run is a process with the JAX backend of its own: that of the tests has another one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import penstock as ps
+from worker_runs import NUM_RECORDS, run_program, write_ponds
+
+pytest.importorskip("keras")
+pytest.importorskip("jax")
+
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
+pytestmark = pytest.mark.timeout(900)
+
+
+@pytest.fixture(scope="module")
+def ponds(tmp_path_factory):
+    return write_ponds(tmp_path_factory.mktemp("data") / "ponds")
+
+
+@pytest.fixture(scope="module")
+def one(ponds, tmp_path_factory):
+    """The run of one process."""
+    folder = tmp_path_factory.mktemp("one") / "run"
+    return {**run_program(data=ponds, out=folder), "folder": folder}
+
+
+def assert_same_curve(found, expected):
+    """Compare metrics to 1e-5; sums over several devices are made in another order."""
+    assert "error" not in found, found
+    assert [sorted(row) for row in found["history"]] == [sorted(row) for row in expected["history"]]
+    for row, other in zip(found["history"], expected["history"], strict=True):
+        np.testing.assert_allclose(list(row.values()), [other[name] for name in row], atol=1e-5)
+    np.testing.assert_allclose(found["weights"], expected["weights"], atol=1e-4)
+
+
+def test_two_workers_have_the_loss_curve_of_one_process(ponds, one, tmp_path):
+    assert len(ps.open(ponds)["train"]) % 2 == 1  # the last batch of an epoch cannot be shared
+    found = run_program(data=ponds, out=tmp_path / "run", num_workers=2)
+    assert_same_curve(found, one)
+    assert found["children"] == []
+    assert found["steps"] == one["steps"]
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names - {"logs"} == {path.name for path in one["folder"].iterdir()} - {"logs"}
+
+
+def test_two_devices_of_one_process_have_the_loss_curve_of_one_device(ponds, one, tmp_path):
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    found = run_program(data=ponds, out=tmp_path / "run", num_devices=2, variables=flags)
+    assert_same_curve(found, one)
+
+
+def test_two_workers_on_ray_have_the_loss_curve_of_one_process(ponds, one, tmp_path):
+    pytest.importorskip("ray")
+    found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, engine="ray", variables=TOKEN)
+    assert_same_curve(found, one)
+
+
+def test_cluster_that_does_not_run_is_refused(ponds, tmp_path):
+    pytest.importorskip("ray")
+    choices = {"num_workers": 2, "engine": "ray", "address": "127.0.0.1:1"}
+    found = run_program(data=ponds, out=tmp_path / "run", **choices, variables=TOKEN)
+    assert found["error"]["name"] == "OptionError"
+    assert found["error"]["field"] == "address"
+    assert "RAY_AUTH_MODE" in found["error"]["advice"]
+
+
+def test_more_devices_than_there_are_is_an_error_of_the_worker(ponds, tmp_path):
+    found = run_program(data=ponds, out=tmp_path / "run", num_devices=64)
+    assert found["error"]["name"] == "OptionError"
+    assert found["error"]["field"] == "num_devices"
+    assert found["children"] == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rank", [0, 1])
+def test_killed_worker_restarts_the_group_which_ends_with_the_same_curve(ponds, one, tmp_path, rank):
+    found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, kill=rank, kill_epoch=0)
+    assert_same_curve(found, one)
+    assert len(found["notes"]) == 1
+    assert f"Worker {rank} " in found["notes"][0]
+    # No epoch is reported twice: the checkpoint after it was written before its report was read.
+    assert found["steps"] == one["steps"]
+    assert found["restart_seconds"] < 60 or os.getloadavg()[0] > 2 * (os.cpu_count() or 1)
+
+
+@pytest.mark.long
+def test_killed_worker_on_ray_restarts_the_group(ponds, one, tmp_path):
+    pytest.importorskip("ray")
+    choices = {"num_workers": 2, "engine": "ray", "kill": 1, "timeout": 600}
+    found = run_program(data=ponds, out=tmp_path / "run", **choices, variables=TOKEN)
+    assert_same_curve(found, one)
+    assert len(found["notes"]) == 1
+
+
+@pytest.mark.long
+def test_stopped_worker_is_noticed_and_ended(ponds, one, tmp_path):
+    found = run_program(
+        data=ponds, out=tmp_path / "run", num_workers=2, kill=1, signal=int(signal.SIGSTOP), timeout=600
+    )
+    assert_same_curve(found, one)
+    assert found["children"] == []
+
+
+@pytest.mark.long
+def test_built_model_with_lists_of_varying_length_has_the_same_curve(ponds, tmp_path):
+    """Each worker pads its part to the longest list of the whole batch."""
+    choices = {"data": ponds, "is_small": False, "epochs": 2, "timeout": 600}
+    expected = run_program(**choices, out=tmp_path / "one")
+    assert_same_curve(run_program(**choices, out=tmp_path / "two", num_workers=2), expected)
+    assert NUM_RECORDS % 16
