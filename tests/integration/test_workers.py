@@ -17,7 +17,8 @@ from worker_runs import NUM_RECORDS, run_program, write_ponds
 pytest.importorskip("keras")
 pytest.importorskip("jax")
 
-TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4}
+# Ray lowers the priority of its workers by default, which makes them slow beside other tests.
+ON_RAY = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": "0123456789abcdef" * 4, "RAY_worker_niceness": "0"}
 pytestmark = pytest.mark.timeout(900)
 
 
@@ -60,14 +61,14 @@ def test_two_devices_of_one_process_have_the_loss_curve_of_one_device(ponds, one
 
 def test_two_workers_on_ray_have_the_loss_curve_of_one_process(ponds, one, tmp_path):
     pytest.importorskip("ray")
-    found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, engine="ray", variables=TOKEN)
+    found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, engine="ray", variables=ON_RAY)
     assert_same_curve(found, one)
 
 
 def test_cluster_that_does_not_run_is_refused(ponds, tmp_path):
     pytest.importorskip("ray")
     choices = {"num_workers": 2, "engine": "ray", "address": "127.0.0.1:1"}
-    found = run_program(data=ponds, out=tmp_path / "run", **choices, variables=TOKEN)
+    found = run_program(data=ponds, out=tmp_path / "run", **choices, variables=ON_RAY)
     assert found["error"]["name"] == "OptionError"
     assert found["error"]["field"] == "address"
     assert "RAY_AUTH_MODE" in found["error"]["advice"]
@@ -96,7 +97,7 @@ def test_killed_worker_restarts_the_group_which_ends_with_the_same_curve(ponds, 
 def test_killed_worker_on_ray_restarts_the_group(ponds, one, tmp_path):
     pytest.importorskip("ray")
     choices = {"num_workers": 2, "engine": "ray", "kill": 1, "timeout": 600}
-    found = run_program(data=ponds, out=tmp_path / "run", **choices, variables=TOKEN)
+    found = run_program(data=ponds, out=tmp_path / "run", **choices, variables=ON_RAY)
     assert_same_curve(found, one)
     assert len(found["notes"]) == 1
 

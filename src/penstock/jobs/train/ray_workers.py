@@ -50,7 +50,10 @@ def connected(
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         try:
             ray.init(
-                address=address, log_to_driver=False, logging_level=logging.ERROR, include_dashboard=None
+                # Ray itself would join any cluster that happens to run on this machine.
+                address=address or os.environ.get("RAY_ADDRESS") or "local",
+                log_to_driver=False,
+                logging_level=logging.ERROR,
             )
         except AuthenticationError as error:
             raise _refuse_address(address, f"no access ({_first_line(error)})") from error
