@@ -69,6 +69,8 @@ def run_program(backend: str = "jax", timeout: float = 280, **arguments: Any) ->
         env=environment,
     )
     lines = done.stdout.splitlines()
+    if done.returncode < 0:
+        return {"status": done.returncode}
     assert lines, done.stderr[-4000:]
     return json.loads(lines[-1])
 
@@ -85,9 +87,9 @@ def list_workers(parent: str = "self") -> list[int]:
 
 
 class Killer:
-    """A watcher that sends a signal to a worker when an epoch has ended."""
+    """A watcher that sends a signal to a worker, or to its own process, when an epoch has ended."""
 
-    def __init__(self, rank: int | None, epoch: int, number: int) -> None:
+    def __init__(self, rank: int | str | None, epoch: int, number: int) -> None:
         self.rank, self.at, self.number = rank, epoch, number
         self.notes: list[str] = []
         self.steps: list[tuple[int, int]] = []
@@ -105,7 +107,7 @@ class Killer:
         self._notice_restart()
         self.steps.append((progress.epoch, progress.step))
         if self.rank is not None and progress.epoch == self.at:
-            os.kill(list_workers()[self.rank], self.number)
+            os.kill(os.getpid() if self.rank == "self" else list_workers()[int(self.rank)], self.number)
             self.rank, self.killed = None, time.monotonic()
 
     def end(self, text: str) -> None: ...

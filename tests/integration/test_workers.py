@@ -103,6 +103,24 @@ def test_killed_worker_on_ray_restarts_the_group(ponds, one, tmp_path):
 
 
 @pytest.mark.long
+def test_run_whose_first_process_was_killed_is_resumed_by_one_process(ponds, one, tmp_path):
+    """The workers end by themselves; the position in the data does not depend on their number."""
+    killed = run_program(data=ponds, out=tmp_path / "run", num_workers=2, kill="self", kill_epoch=0)
+    assert killed["status"] == -signal.SIGKILL
+    found = run_program(data=ponds, out=tmp_path / "run", resume=True)
+    assert_same_curve(found, one)
+    assert found["steps"] == one["steps"][1:]
+
+
+@pytest.mark.long
+def test_loss_that_is_not_finite_is_one_error_that_names_the_records_of_all_workers(ponds, tmp_path):
+    found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, learning_rate=1e30)
+    assert found["error"]["name"] == "NonFiniteError"
+    assert len(found["error"]["records"]) == 16
+    assert found["children"] == []
+
+
+@pytest.mark.long
 def test_stopped_worker_is_noticed_and_ended(ponds, one, tmp_path):
     found = run_program(
         data=ponds, out=tmp_path / "run", num_workers=2, kill=1, signal=int(signal.SIGSTOP), timeout=600
