@@ -51,7 +51,7 @@ def build_model() -> Any:
     return keras.Model({"depth": depth, "kind": kind}, keras.layers.Dense(1, name="has_fish")(normal))
 
 
-def run_program(backend: str = "jax", timeout: float = 280, **arguments: Any) -> dict[str, Any]:
+def run_program(backend: str = "jax", timeout: float = 840, **arguments: Any) -> dict[str, Any]:
     """Train in a new process; return what it prints, as JSON."""
     environment = {
         **os.environ,

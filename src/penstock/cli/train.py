@@ -34,7 +34,7 @@ from penstock.jobs.train.run_folder import (
     discard_unusable_data,
 )
 from penstock.jobs.train.train import prepare_training, run_folds, run_prepared
-from penstock.jobs.train.workers import make_plan
+from penstock.jobs.train.workers import connecting, make_plan
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.options import ModelOptions
@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
         error.path = error.path or args.config
         raise
     warnings: list[str] = []
-    with claim_folder(folder, may_hold=args.resume):
+    with claim_folder(folder, may_hold=args.resume), connecting(job.plan):
         existed_before = (folder / DATA_NAME).is_dir()
         removed: list[Path] = []
         try:

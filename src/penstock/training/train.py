@@ -217,9 +217,11 @@ class Training:
             raise TypeError("a training without a worker: call run()")
         # Of what Keras creates without a seed, all workers need the same; a checkpoint then restores it.
         keras.utils.set_random_seed(self.options.seed)
-        # The notes are those of the process that started the workers.
-        prepared, whole = replace(self, watcher=SilentWatcher()).prepare()
-        share = prepared.make_loaders(self.worker.shard)
+        # The notes are those of the process that started the workers. Of whole batches, few are read.
+        options = replace(self.options, cache=None)
+        prepared, whole = replace(self, watcher=SilentWatcher(), options=options).prepare()
+        cached = replace(prepared, options=replace(prepared.options, cache=self.options.cache))
+        share = cached.make_loaders(self.worker.shard)
         parts = prepared._assemble(find_tasks(self.pipeline), whole)
         moment = parts.checkpoints.load()
         if moment is None:

@@ -36,7 +36,7 @@ from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.repeated_texts import note_repeated_texts
 from penstock.jobs.train.run_description import describe_data, describe_run, recall_fields
 from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
-from penstock.jobs.train.workers import Engine, make_plan
+from penstock.jobs.train.workers import Engine, connecting, make_plan
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.storage.paths import PathLike
@@ -237,7 +237,7 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run | CrossValidation:
     """
     folder = choose_folder(job.out, job.data)
     check_job(job, folder)  # before anything is converted
-    with claim_folder(folder, may_hold=job.resume), discard_unusable_data(folder):
+    with claim_folder(folder, may_hold=job.resume), connecting(job.plan), discard_unusable_data(folder):
         if job.data is not None and not is_stored(job.data):
             job = _convert(job, folder, watcher)
         if find_number(job, folder, "folds") is not None:

@@ -86,7 +86,7 @@ class WorkerPlan:
         check_size(loader.options.batch_size, self.num_workers)
         watcher = training.watcher
         num_losses, step = 0, read_step(training.folder)
-        with self._open_engine() as make_workers:
+        with self.connect() as make_workers:
             while True:
                 reason = self._try(training, make_workers())
                 if reason is None:
@@ -121,7 +121,12 @@ class WorkerPlan:
             raise OptionError("address", field="address", expected=expected, got=got, advice=advice)
         check_backend("num_devices" if self.num_workers == 1 else "num_workers")
 
-    def _open_engine(self) -> contextlib.AbstractContextManager[Callable[[], Workers]]:
+    def connect(self) -> contextlib.AbstractContextManager[Callable[[], Workers]]:
+        """Connect to the cluster, if there is one; inside, a function makes the workers of one attempt.
+
+        Raises:
+            OptionError: There is no such cluster, or it does not accept the token.
+        """
         if self.engine == "local":
             return contextlib.nullcontext(LocalWorkers)
         with importing("engine='ray'", "ray"):
@@ -225,6 +230,15 @@ def name_function(function: Callable[[], Any]) -> tuple[str, ...]:
         advice="Move it to a file of its own and import it from there, or use the command: "
         "penstock train … --model FILE.py:FUNCTION.",
     )
+
+
+def connecting(plan: WorkerPlan | None) -> contextlib.AbstractContextManager[object]:
+    """Connect to the cluster of a plan, if there is one, for a whole job.
+
+    It must come before JAX computes in this process: Ray starts a cluster on this machine by forks, which are
+    not safe beside the threads of JAX.
+    """
+    return contextlib.nullcontext() if plan is None else plan.connect()
 
 
 def check_size(batch_size: int, num_workers: int) -> None:

@@ -74,7 +74,7 @@ def training(tmp_path):
 def launch(monkeypatch, training, attempts, num_workers=2, batch_size=16):
     made = iter(attempts)
     plan = WorkerPlan(num_workers=num_workers)
-    monkeypatch.setattr(WorkerPlan, "_open_engine", lambda self: nullcontext(lambda: next(made)))
+    monkeypatch.setattr(WorkerPlan, "connect", lambda self: nullcontext(lambda: next(made)))
     plan.launch(training, SimpleNamespace(options=SimpleNamespace(batch_size=batch_size)))
 
 
