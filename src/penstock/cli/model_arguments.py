@@ -63,7 +63,10 @@ def _add_workers(group: argparse._ArgumentGroup) -> None:
         help="Ray cluster; auto: the one of this machine (default: RAY_ADDRESS, or a new one for the run)",
     )
     group.add_argument(
-        "--devices", type=int, metavar="N", help="devices of each process, such as GPUs (default: all it has)"
+        "--devices",
+        type=int,
+        metavar="N",
+        help="devices of each process, such as GPUs (default: 1, or with --workers all it has)",
     )
 
 
