@@ -154,7 +154,7 @@ class DeclaredShards(ShardList):
         if made is None:
             file = self._files[number]
             identity = FileIdentity(*self._identities[number].tolist())
-            path, entry, compression = file.path, self._entries[number], file.compression or "none"
+            path, entry, compression = Path(file.path), self._entries[number], file.compression or "none"
             declared = DeclaredIndex(path, entry, compression, identity, self._options)
             # Another thread may have made it too: all use the first one, which caches its index.
             made = self._opened.setdefault(number, make_shard(path, declared, self._kept))
@@ -239,11 +239,11 @@ def open_many(files: Sequence[File], options: ReadOptions, kept: KeptFiles) -> D
     sizes = np.array([entry.num_bytes for entry in entries], np.int64)
     special = np.flatnonzero(identities[:, 0] != sizes).tolist()
     for folder, group in groupby(enumerate(files), key=lambda item: item[1].folder):
-        indexes = _list_indexes(folder)
+        indexes = _list_indexes(Path(folder))
         special += [number for number, file in group if f"{file.name}{INDEX_SUFFIX}" not in indexes]
 
     def open_one(number: int) -> Shard:
-        path = files[number].path
+        path = Path(files[number].path)
         return make_shard(path, open_declared(path, entries[number], options, is_strict=True), kept)
 
     numbers = sorted(set(special))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.schema import Schema
+from penstock.storage.store_path import AnyPath
 
 MAX_RECORD_BYTES: Final = 32 << 20
 """Larger records are not decoded: their bytes, columns and values take about four times as much memory."""
@@ -48,7 +48,7 @@ def find_record_limit(schema: Schema, payload: Payload) -> int:
 class TooLarge(Damage):
     """A record that is intact as far as is known, but too large to show."""
 
-    def error(self, path: Path) -> OptionError:  # type: ignore[override]  # it is not corrupt
+    def error(self, path: AnyPath) -> OptionError:  # type: ignore[override]  # it is not corrupt
         """Return the error of the record."""
         return OptionError(
             "size",
@@ -84,7 +84,7 @@ class BoundedRows(Rows):
     def __init__(self, shards: Sequence[Shard], limit: int) -> None:
         super().__init__(shards, can_map=False)
         self.limit = limit
-        self._sizes: dict[Path, _Sizes] = {}
+        self._sizes: dict[AnyPath, _Sizes] = {}
 
     @property
     def largest(self) -> int:
