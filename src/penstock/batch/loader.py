@@ -11,34 +11,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
-from typing import Any, NamedTuple, NoReturn, Self
+from typing import Any, NoReturn, Self
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
 from penstock.batch.maker import Batch, ConvertedJob, Converter, MadeBatch, Maker, Transforming, fit_slice
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
-from penstock.batch.supply import PlannedRows, Supply
+from penstock.batch.supply import PlannedRows, RecordLocation, Supply
 from penstock.errors import NotPicklableError, OptionError, StateError, importing
 from penstock.foundation.job_window import max_window_bytes
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
-
-
-class RecordLocation(NamedTuple):
-    """Location of a record of a batch.
-
-    Attributes:
-        path: Path of the file.
-        record: Number of the record in the file.
-        row: Number of the record in the split.
-    """
-
-    path: str
-    record: int
-    row: int
 
 
 @dataclass(frozen=True)

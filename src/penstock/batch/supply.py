@@ -39,6 +39,20 @@ _SLOW_SECONDS = 20e-6
 _FAST_SECONDS = 5e-6
 
 
+class RecordLocation(NamedTuple):
+    """Location of a record of a batch.
+
+    Attributes:
+        path: Path of the file.
+        record: Number of the record in the file.
+        row: Number of the record in the split.
+    """
+
+    path: str
+    record: int
+    row: int
+
+
 class FetchedRows(NamedTuple):
     """The rows of a batch.
 

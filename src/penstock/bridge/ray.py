@@ -7,17 +7,21 @@ the path of the data set, not its records, so every node must be able to read th
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from ray.data import Datasource, ReadTask
 from ray.data.block import BlockMetadata
 
-from penstock.dataset import Split, reopen
 from penstock.decode.arrow import arrow_schema
+
+if TYPE_CHECKING:
+    from penstock.dataset import Split
+
+_Reopen: TypeAlias = "Callable[..., Split]"
 
 
 class SplitDatasource(Datasource):  # type: ignore[misc]
@@ -57,10 +61,11 @@ class SplitDatasource(Datasource):  # type: ignore[misc]
         A task reads whole shards if there are at least twice as many shards as tasks; otherwise, shards are
         divided, so that a few large shards do not limit the number of tasks.
         """
-        reference = json.dumps(self.split.__reduce__()[1])
+        reopen, arguments = self.split.__reduce__()
+        reference = json.dumps(arguments)
         return [
             ReadTask(
-                partial(_read, reference, self.fields, start, stop),
+                partial(_read, reopen, reference, self.fields, start, stop),
                 BlockMetadata(stop - start, self._count_bytes(start, stop), None),
                 schema=self._schema,
                 per_task_row_limit=per_task_row_limit,
@@ -85,16 +90,15 @@ def _divide(starts: list[int], parallelism: int) -> Iterator[tuple[int, int]]:
             yield start, stop
 
 
-def _read(reference: str, fields: tuple[str, ...] | None, start: int, stop: int) -> Iterator[pa.Table]:
+def _read(
+    reopen: _Reopen, reference: str, fields: tuple[str, ...] | None, start: int, stop: int
+) -> Iterator[pa.Table]:
     """Yield records as tables; this runs in a worker of Ray."""
-    for batch in _open(reference).iter_arrow(fields, start, stop):
+    for batch in _open(reopen, reference).iter_arrow(fields, start, stop):
         yield pa.Table.from_batches([batch])
 
 
 @lru_cache(maxsize=4)
-def _open(reference: str) -> Split:
+def _open(reopen: _Reopen, reference: str) -> Split:
     """Open a split once per worker, which reads many ranges of it."""
-    opened = reopen(*json.loads(reference))
-    if not isinstance(opened, Split):
-        raise TypeError("the reference is not that of a split")
-    return opened
+    return reopen(*json.loads(reference))

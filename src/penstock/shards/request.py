@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
@@ -26,7 +27,7 @@ from penstock.shards.options import ConvertOptions
 from penstock.shards.shard_file import has_bytes
 from penstock.shards.split import SplitOptions
 from penstock.storage.paths import PathLike, write_name
-from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path
+from penstock.storage.store_path import AnyPath, is_store_path, parse_store_path
 
 _MAX_NAMED: Final = 3
 
@@ -201,17 +202,12 @@ def load_finished(folder: AnyPath) -> Manifest:
     return manifest
 
 
-def check_shards(folder: AnyPath, manifest: Manifest) -> None:
+def check_shards(folder: Path, manifest: Manifest) -> None:
     """Compare the shards of a finished data set with its manifest, byte by byte.
 
     Raises:
         CorruptRecordError: A shard is missing, or its bytes changed since it was written.
     """
-    if isinstance(folder, StorePath):  # there only sizes are compared: 'penstock verify' reads all bytes
-        from penstock.shards.remote_staging import check_objects  # noqa: PLC0415 - with obstore
-
-        check_objects(folder, manifest)
-        return
     if manifest.folder:  # copied from an object store
         folder = folder / manifest.folder
     shards = list(manifest.shards())

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from penstock.errors import BusyError, PathError, WriteError, importing
+from penstock.errors import BusyError, PathError, WriteError
 from penstock.shards.destination import check_folder, find_staging, refuse_folder, resolve_folder
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import INDEX_FOLDER
@@ -29,7 +29,6 @@ from penstock.shards.manifest import ManifestCompression
 from penstock.shards.shard_file import ShardFile, is_complete, name_files
 from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
 from penstock.storage.paths import PathLike
-from penstock.storage.store_path import is_store_path, parse_store_path
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -304,30 +303,6 @@ class Staging:
             what = f"{self.out}: neither committed nor closed: no data set was written"
             warnings.warn(what, ResourceWarning, source=self, stacklevel=1)
             self.close()
-
-
-def make_staging(
-    out: PathLike, *, overwrite: bool = False, resume: bool = False, clean: bool = False
-) -> Staging:
-    """Return the staging of a data set on a disk or in an object store; see `Staging`.
-
-    Args:
-        out: Output folder.
-        overwrite: Whether an existing data set may be replaced.
-        resume: Whether to keep the shards that an earlier run completed.
-        clean: Whether to remove what other conversions left in an object store. On a disk, a conversion
-            without `resume` removes it anyway.
-
-    Raises:
-        PathError: The folder exists and may not be replaced, or cannot be written.
-    """
-    if not is_store_path(out):
-        return Staging(out, overwrite=overwrite, resume=resume)
-    path = parse_store_path(out)
-    with importing(f"{path.scheme}://", "cloud"):
-        from penstock.shards.remote_staging import RemoteStaging  # noqa: PLC0415
-
-    return RemoteStaging(path, overwrite=overwrite, resume=resume, clean=clean)
 
 
 def clear_leftover(out: Path, request: Mapping[str, Any]) -> None:

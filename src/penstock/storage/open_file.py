@@ -11,15 +11,12 @@ import stat
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, Protocol
+from typing import NamedTuple, NoReturn, Protocol
 
 from penstock._native import Mapping
-from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError, PathError, importing
+from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError, PathError
 from penstock.foundation.process import ProcessLock
-from penstock.storage.store_path import AnyPath, StorePath
-
-if TYPE_CHECKING:
-    from penstock.storage.remote_file import RemoteFile  # obstore, which only object stores need
+from penstock.storage.store_path import AnyPath
 
 
 class FileIdentity(NamedTuple):
@@ -57,22 +54,6 @@ class Readable(Protocol):
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`; fewer only at the end of the file."""
-
-
-def open_path(path: AnyPath) -> OpenFile | RemoteFile:
-    """Open a file, or an object of a store.
-
-    Raises:
-        PathError: It cannot be opened.
-        MissingPackageError: The package for object stores is not installed.
-        StoreError: The store does not answer, or refuses.
-    """
-    if not isinstance(path, StorePath):
-        return OpenFile(path)
-    with importing(f"{path.scheme}://", "cloud"):
-        from penstock.storage.remote_file import RemoteFile  # noqa: PLC0415
-
-    return RemoteFile(path)
 
 
 class OpenFile:

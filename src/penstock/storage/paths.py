@@ -12,11 +12,15 @@ import re
 import reprlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from penstock.errors import NoSuchPathError, OptionError, PathError, importing
 from penstock.storage.compression import FIRST_BYTES, begins_with_record
+from penstock.storage.open_file import OpenFile
 from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path, split_pattern
+
+if TYPE_CHECKING:
+    from penstock.storage.remote_file import RemoteFile  # obstore, which only object stores need
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -280,3 +284,19 @@ def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
 def write_name(name: str) -> str:
     r"""Return a file name as valid JSON text; bytes that are not UTF-8 are written as `\xe9`."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def open_path(path: AnyPath) -> OpenFile | RemoteFile:
+    """Open a file, or an object of a store.
+
+    Raises:
+        PathError: It cannot be opened.
+        MissingPackageError: The package for object stores is not installed.
+        StoreError: The store does not answer, or refuses.
+    """
+    if not isinstance(path, StorePath):
+        return OpenFile(path)
+    with importing(f"{path.scheme}://", "cloud"):
+        from penstock.storage.remote_file import RemoteFile  # noqa: PLC0415
+
+    return RemoteFile(path)

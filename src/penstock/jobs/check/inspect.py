@@ -36,8 +36,7 @@ from penstock.schema.resolution import resolve_schema
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import Manifest
-from penstock.storage.open_file import open_path
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, open_path
 from penstock.storage.store_path import AnyPath
 
 _FRAME_BYTES = 16

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from penstock._native import IndexScanner
-from penstock.storage.open_file import FileIdentity, OpenFile, open_path
+from penstock.storage.open_file import FileIdentity, OpenFile
+from penstock.storage.paths import open_path
 from penstock.storage.store_path import AnyPath
 
 _REST_BYTES = 1 << 20

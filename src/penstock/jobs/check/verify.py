@@ -33,8 +33,8 @@ from penstock.shards.index import (
     max_tfindex_bytes,
     tfindex_name,
 )
-from penstock.storage.open_file import OpenFile, open_path
-from penstock.storage.paths import PathLike, find_files
+from penstock.storage.open_file import OpenFile
+from penstock.storage.paths import PathLike, find_files, open_path
 from penstock.storage.store_path import AnyPath
 
 _MOST_ITEM_BYTES = 8

@@ -46,9 +46,9 @@ from penstock.shards.engine import LocalEngine, MakeEngine
 from penstock.shards.entry import SplitEntry
 from penstock.shards.manifest import Manifest
 from penstock.shards.options import ConvertChoices, ConvertOptions, make_options
+from penstock.shards.output import check_output, make_staging
 from penstock.shards.request import (
     Request,
-    check_shards,
     find_finished,
     load_finished,
     refuse_unrepeatable,
@@ -57,7 +57,7 @@ from penstock.shards.request import (
 )
 from penstock.shards.row_work import RowWork
 from penstock.shards.split import SplitOptions
-from penstock.shards.staging import Staging, clear_leftover, make_staging
+from penstock.shards.staging import Staging
 from penstock.source.block import LARGE_BYTES, Block, PeekedSource, Source
 from penstock.source.cutter import estimate_bytes
 from penstock.source.opening import open_source
@@ -353,13 +353,7 @@ def _confirm(
     )
     manifest = load_finished(folder)  # loaded again, because reading may take hours
     request.check_content(manifest, folder, content, source)
-    check_shards(folder, manifest)
-    if isinstance(folder, Path):
-        clear_leftover(folder, request.journal_form)
-    elif options.clean:
-        from penstock.shards.remote_staging import clean_leftovers  # noqa: PLC0415 - with obstore
-
-        clean_leftovers(folder)
+    check_output(folder, manifest, request.journal_form, clean=options.clean)
     num_rows = manifest.num_records + int(manifest.rejects.get("count", 0))
     notes = (*prepared.list_notes(), "The data set was already complete: nothing was written.")
     return Converted(folder, manifest, prepared.plan, num_rows, notes)

@@ -28,8 +28,8 @@ from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.shards.conversion import Conversion, ManifestDetails
 from penstock.shards.options import ConvertChoices, make_options
+from penstock.shards.output import make_staging
 from penstock.shards.request import find_finished, refuse_unrepeatable, request_raw
-from penstock.shards.staging import make_staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
