@@ -115,9 +115,9 @@ class Cluster:
         """Connect.
 
         Args:
-            address: Address of the cluster, HOST:PORT or "auto". None uses the connection of this process,
-                the cluster of the environment variable RAY_ADDRESS, the one that runs on this machine, or a
-                new one on this machine.
+            address: Address of the cluster, HOST:PORT; "auto" is the one that runs on this machine. None uses
+                the connection of this process, the cluster of the environment variable RAY_ADDRESS, or a new
+                one on this machine, which ends with the connection.
             max_workers: Number of tasks that may run at the same time.
 
         Raises:
@@ -252,17 +252,18 @@ class Cluster:
 
 
 def _connect(address: str | None) -> None:
-    where = address or os.environ.get("RAY_ADDRESS")
-    if where is None:
+    # Without an address, Ray itself would join any cluster that happens to run on this machine.
+    where = address or os.environ.get("RAY_ADDRESS") or "local"
+    if where == "local":
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    elif where not in ("auto", "local"):
+    elif where != "auto":
         _check_listening(where)  # Ray itself tries for minutes
     try:
         ray.init(
-            address=address,
+            address=where,
             logging_level=logging.WARNING,
             log_to_driver=False,
-            **({"include_dashboard": False} if where is None else {}),
+            **({"include_dashboard": False} if where == "local" else {}),
         )
     except (AuthenticationError, ConnectionError, RuntimeError, ValueError) as error:
         raise _refuse_address(where, str(error).strip().splitlines()[0]) from error

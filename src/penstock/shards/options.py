@@ -47,7 +47,7 @@ class ConvertOptions:
         engine: Where the work is done: "local" in threads of this process, or "ray" on a Ray cluster. It does
             not affect the output.
         address: Address of the Ray cluster, HOST:PORT or "auto"; default: the connection of this process, the
-            cluster of the environment variable RAY_ADDRESS, the one that runs on this machine, or a new one.
+            cluster of the environment variable RAY_ADDRESS, or a new one on this machine.
         on_error: What happens to a row that does not fit: "raise" raises the error, "skip" leaves the row out
             and logs a line, "collect" writes the row to `rejects.jsonl`.
         max_rejects: Maximum number of rejected rows; more are an error.

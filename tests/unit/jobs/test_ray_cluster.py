@@ -6,6 +6,7 @@ from importlib.metadata import version
 import pytest
 
 from penstock.errors import OptionError, PathError
+from penstock.jobs import ray_cluster
 from penstock.jobs.ray_cluster import Cluster, Shared
 
 
@@ -37,3 +38,24 @@ def test_address_at_which_no_cluster_can_be_is_refused_at_once(address):
     assert caught.value.field == "address"
     assert address in caught.value.got
     assert caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("address", "variable", "expected"),
+    [
+        (None, None, "local"),
+        (None, "auto", "auto"),
+        ("auto", "head:6379", "auto"),
+        ("local", "auto", "local"),
+    ],
+)
+def test_cluster_that_runs_on_this_machine_is_joined_only_if_it_is_named(
+    monkeypatch, address, variable, expected
+):
+    found = []
+    monkeypatch.setattr(ray_cluster.ray, "init", lambda address, **_: found.append(address))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    if variable is not None:
+        monkeypatch.setenv("RAY_ADDRESS", variable)
+    Cluster(address)
+    assert found == [expected]
