@@ -135,6 +135,15 @@ class Frequency:
         frequency._counts = dict(counts)
         return frequency
 
+    def __getstate__(self) -> tuple[Any, ...]:
+        """Return the counts without those of the core, which cannot be pickled."""
+        counts = self._counts if self._tally is None else self._entries()
+        return self.max_values, self.is_complete, self._num_seen, counts, self.histogram
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.max_values, self.is_complete, self._num_seen, self._counts, self.histogram = state
+        self._tally, self._has_room = None, False
+
     @property
     def num_distinct(self) -> int:
         """How many values there are; at least so many where not all were kept."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -377,3 +378,17 @@ def test_counts_of_a_block_have_room_for_those_of_another_one():
     blank.merge(count_words("d", "e", "f", "f", "f"))
     assert (merged.is_complete, merged.num_distinct) == (blank.is_complete, blank.num_distinct)
     assert not merged.is_complete
+
+
+@pytest.mark.parametrize("num_words", [3, 5, 40])
+def test_pickled_counts_merge_like_the_original_ones(num_words):
+    blocks = [
+        count_words(*(f"w{(i * i + block) % num_words}" for i in range(50)), limit=8) for block in range(6)
+    ]
+    here, there = Frequency(8), Frequency(8)
+    for block in blocks:
+        here.merge(block)
+        there.merge(pickle.loads(pickle.dumps(block)))  # noqa: S301 - its own
+    assert there.most_common() == here.most_common()
+    assert (there.is_complete, there.num_distinct) == (here.is_complete, here.num_distinct)
+    assert pickle.loads(pickle.dumps(here)).most_common() == here.most_common()  # noqa: S301 - its own
