@@ -23,6 +23,8 @@ PACKAGES = (
     "pillow",
     "opencv-python-headless",
     "webdataset",
+    "obstore",
+    "ray",
     "grain",
     "array-record",
     "torch",
@@ -69,6 +71,26 @@ def read_kernel_seconds() -> float:
         if columns[PARENT] == KERNEL_PARENT:
             ticks += int(columns[USER_TICKS]) + int(columns[SYSTEM_TICKS])
     return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def read_tree_seconds(process: int) -> float:
+    """Return the CPU time of a process, of those below it that run now, and of those that they waited for."""
+    parents: dict[int, list[int]] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            columns = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended
+        number = int(path.parent.name)
+        parents.setdefault(int(columns[PARENT]), []).append(number)
+        ticks[number] = sum(map(int, columns[USER_TICKS : USER_TICKS + 4]))
+    total, waiting = 0, [process]
+    while waiting:
+        number = waiting.pop()
+        total += ticks.get(number, 0)
+        waiting += parents.get(number, [])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _read_cpu_model() -> str:

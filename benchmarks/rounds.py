@@ -30,7 +30,8 @@ class Turn:
 
     Writers also say how many bytes they wrote, and how long `sync` took after them. Feeds of a training run
     say for each step how many nanoseconds it waited for its batch, made tensors of it, and trained. Feeds of
-    images say what they used on the clock alone; `cpu_seconds` is all of the turn.
+    images say what they used on the clock alone; `cpu_seconds` is all of the turn. Loaders of ranks say
+    for each rank how many records, bytes and requests it read, and how many nanoseconds it took.
     """
 
     entry: str
@@ -57,11 +58,12 @@ class Turn:
 
 @dataclass
 class Results:
-    """All measurements; openings and failures by (entry, data set, cores)."""
+    """All measurements; openings, failures and descriptions by (entry, data set, cores)."""
 
     turns: list[Turn] = field(default_factory=list)
     openings: dict[tuple[str, str, int], float] = field(default_factory=dict)
     failures: dict[tuple[str, str, int], str] = field(default_factory=dict)
+    descriptions: dict[tuple[str, str, int], dict[str, Any]] = field(default_factory=dict)
 
 
 class WorkerError(RuntimeError):
@@ -140,7 +142,9 @@ def run_rounds(jobs: list[Job], num_rounds: int, num_opened_at_once: int, script
             for worker in fresh:
                 _say(f"opening {worker.job.entry} on {worker.job.dataset}, {worker.job.num_cores} core(s)")
                 try:
-                    score.openings[worker.key] = worker.receive()["open_seconds"]
+                    answer = worker.receive()
+                    score.openings[worker.key] = answer["open_seconds"]
+                    score.descriptions[worker.key] = answer.get("description", {})
                 except WorkerError as error:
                     score.failures[worker.key] = str(error)
         for round in range(1, num_rounds + 1):
