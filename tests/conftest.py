@@ -1,5 +1,6 @@
 """What all tests share: a cache folder that is not the user's, and a small data set."""
 
+import importlib.util
 import os
 import signal
 from pathlib import Path
@@ -66,6 +67,21 @@ def s3_port():
     make_bucket(server.port, "animals")
     yield server.port
     server.close()
+
+
+@pytest.fixture(scope="session")
+def ray_nodes(request):
+    """A Ray cluster of two nodes; its workers reach the S3 server, if that is installed."""
+    from ray_nodes import RayNodes  # noqa: PLC0415 - Ray is not always installed
+
+    environment = {}
+    if importlib.util.find_spec("obstore") and importlib.util.find_spec("moto"):
+        from store_server import set_environment  # noqa: PLC0415
+
+        environment = set_environment(f"http://127.0.0.1:{request.getfixturevalue('s3_port')}", {})
+    found = RayNodes(2, environment)
+    yield found
+    found.close()
 
 
 @pytest.fixture

@@ -22,18 +22,31 @@ from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
 from penstock.shards.conversion import ConversionProgress
 from penstock.shards.options import make_options
+from penstock.storage.store_path import AnyPath, StorePath, as_path
 from ray_nodes import find_workers
 
 NUM_ROWS = 100_000
 
 
-def fingerprint(folder: Path) -> dict[str, str]:
-    """Return the SHA-256 of every file."""
+def fingerprint(folder: AnyPath) -> dict[str, str]:
+    """Return the SHA-256 of every file; in an object store, of those that a data set on a disk has too."""
+    if isinstance(folder, StorePath):
+        return fingerprint_objects(folder)
     return {
         path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(folder.rglob("*"))
         if path.is_file()
     }
+
+
+def fingerprint_objects(folder: StorePath) -> dict[str, str]:
+    from penstock.storage.object_store import fetch, list_objects  # noqa: PLC0415 - not always installed
+
+    shards = folder / ps.open(folder).paths[0].parent.name
+    found = {each.path.relative_to(shards): each.path for each in list_objects(shards)}
+    for name in ("request.json", "rows.json", "index/all.idx"):
+        del found[name]
+    return {name: hashlib.sha256(fetch(path).data).hexdigest() for name, path in found.items()}
 
 
 def write_csv(folder: Path, num_rows: int = NUM_ROWS) -> Path:
@@ -142,7 +155,7 @@ class Killer:
         os.kill(pid, signal.SIGKILL)
 
 
-def convert_case(request: dict[str, object], case: str, out: Path, **choices: object) -> dict[str, object]:
+def convert_case(request: dict[str, object], case: str, out: AnyPath, **choices: object) -> dict[str, object]:
     """Convert a case; return the files, or the error, and the processes that were ended."""
     make, overrides, options = CASES[case]
     killers = [Killer(plan) for plan in request.get("kill", ())]
@@ -175,7 +188,7 @@ def convert_case(request: dict[str, object], case: str, out: Path, **choices: ob
 def main() -> None:
     request = json.loads(sys.argv[1])
     ray_engine._MIN_TASK_BYTES = 1 << 16  # many tasks, although the sources are small
-    out = Path(request["out"])
+    out = as_path(request["out"])
     choices = {"engine": "ray", "address": request["address"], **request.get("choices", {})}
     found = {}
     if len(request["cases"]) > 1:

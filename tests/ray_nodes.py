@@ -26,7 +26,7 @@ class RayNodes:
         raylets: Process of each node, in the order in which the nodes were added.
     """
 
-    def __init__(self, num_nodes: int) -> None:
+    def __init__(self, num_nodes: int, environment: dict[str, str] | None = None) -> None:
         # Short, because sockets are in it; and not Ray's own, where every new driver looks for a cluster.
         self._folder = tempfile.TemporaryDirectory(prefix="ray-", dir="/tmp")
         self.environment = {
@@ -38,6 +38,7 @@ class RayNodes:
             # A busy machine is slow, and other tests would keep the workers waiting.
             "RAY_gcs_server_request_timeout_seconds": "120",
             "RAY_worker_niceness": "0",
+            **(environment or {}),
         }
         for name in ("RAY_ADDRESS", "RAY_AUTH_TOKEN_PATH"):
             self.environment.pop(name, None)

@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from penstock.shards.remote_staging import list_unfinished
+from penstock.storage.object_store import list_objects, look_up
+from penstock.storage.store_path import StorePath
 from ray_driver import CASES, convert_case, fingerprint
 from ray_nodes import RayNodes, run_driver, start_driver
+from store_server import empty_bucket, set_environment
 
 
-@pytest.fixture(scope="module")
-def nodes():
-    found = RayNodes(2)
-    yield found
-    found.close()
+@pytest.fixture
+def nodes(ray_nodes):
+    return ray_nodes
 
 
 def convert_here(tmp_path: Path, case: str, **choices: object) -> dict[str, object]:
@@ -78,6 +80,60 @@ def test_driver_killed_while_it_writes_is_resumed_and_leaves_nothing_visible(nod
     assert list_names(tmp_path) == ["csv"]
     inodes = {path.name: path.stat().st_ino for path in (tmp_path / "ray" / "csv").glob("*.tfrecord")}
     assert kept.items() <= inodes.items()  # they were not written again
+
+
+@pytest.fixture
+def bucket(s3_port, monkeypatch):
+    """An empty bucket, which this process reaches as the workers do."""
+    empty_bucket(s3_port, "animals")
+    for name, value in set_environment(f"http://127.0.0.1:{s3_port}", {}).items():
+        monkeypatch.setenv(name, value)
+    return StorePath("s3", "animals", "ray")
+
+
+def list_folders(bucket: StorePath) -> set[str]:
+    """Return the first two parts of the keys of all objects of the output."""
+    return {"/".join(each.path.relative_to(bucket).split("/")[:2]) for each in list_objects(bucket)}
+
+
+def without_manifest(files: dict[str, str]) -> dict[str, str]:
+    return {name: digest for name, digest in files.items() if name != "penstock.json"}
+
+
+def test_object_store_gets_the_same_files_although_a_worker_is_killed(nodes, tmp_path, bucket):
+    expected = {case: convert_here(tmp_path, case) for case in ("csv", "time", "blobs")}
+    kill = [{"stage": "reading", "workers": nodes.raylets, "task": "encode_blocks"}]
+    request = make_request(nodes, tmp_path, *expected, kill=kill, out=str(bucket))
+    found = run_driver(nodes, request)
+    for case in expected:
+        assert found[case]["files"] == without_manifest(expected[case]["files"]), case
+        assert found[case]["stages"] == ["reading", "writing"]
+    assert len(found["csv"]["killed"]) == 1
+    folders = list_folders(bucket)
+    assert {name for name in folders if "/." not in name} == {f"{case}/penstock.json" for case in expected}
+    assert len(folders) == 2 * len(expected)
+    assert not any("shared-" in str(each.path) for each in list_objects(bucket))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("engine", ["local", "ray"])
+def test_killed_driver_leaves_no_data_set_in_the_store_and_is_resumed(nodes, tmp_path, bucket, engine):
+    expected = convert_here(tmp_path, "csv")
+    kill = [{"stage": "writing", "after": 3, "driver": True}]
+    request = make_request(nodes, tmp_path, "csv", kill=kill, out=str(bucket))
+    driver = start_driver(nodes, request)
+    driver.communicate()
+    assert driver.returncode == -signal.SIGKILL
+    assert look_up(bucket / "csv/penstock.json") is None
+    (folder,) = list_unfinished(bucket / "csv")
+    kept = {each.path.name: each.etag for each in list_objects(folder) if each.path.suffix == ".tfrecord"}
+    assert len(kept) >= 3
+    if engine == "ray":
+        run_driver(nodes, {**request, "kill": [], "choices": {"resume": True}})
+    else:
+        convert_case({"folder": str(tmp_path)}, "csv", bucket / "csv", resume=True)
+    assert fingerprint(bucket / "csv") == without_manifest(expected["files"])
+    assert list_folders(bucket) == {"csv/penstock.json", f"csv/{folder.name}"}
 
 
 @pytest.mark.long

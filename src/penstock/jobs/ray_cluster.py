@@ -22,12 +22,16 @@ from typing import Any, Final
 
 from penstock.errors import (
     MissingPackageError,
+    NoSuchPathError,
     NotPicklableError,
     OptionError,
     PathError,
     PenstockError,
+    StoreError,
     WorkerError,
+    importing,
 )
+from penstock.storage.store_path import AnyPath
 
 try:
     import ray
@@ -60,7 +64,7 @@ class Shared:
 
     token: str
     holder: list[Any]
-    folder: Path | None
+    folder: AnyPath | None
     version: str
 
     def load(self) -> Any:
@@ -88,17 +92,45 @@ class Shared:
             )
         if self.folder is None:
             return
-        found = ""
-        with contextlib.suppress(OSError):
-            found = (self.folder / f"{_MARKER_NAME}-{self.token}").read_text()
+        try:
+            found = _read_marker(self.folder / f"{_MARKER_NAME}-{self.token}")
+        except StoreError as error:
+            raise PathError(
+                f"the machine {here} of the cluster has no access ({error.what})",
+                path=self.folder,
+                advice="Workers use the credentials and settings in the environment of their own machine, "
+                "with which 'ray start' was called.",
+            ) from error
         if found != self.token:
             raise PathError(
                 f"the machine {here} of the cluster does not see this folder",
                 path=self.folder,
                 expected="a folder that all machines share, under the same path",
                 got="another folder, or none",
-                advice="Write to a shared file system (NFS, Lustre, a volume that all pods mount).",
+                advice="Write to a shared file system (NFS, Lustre, a volume that all pods mount), or to an "
+                "object store.",
             )
+
+
+def _read_marker(path: AnyPath) -> str:
+    """Return the content of a marker; "" if there is none."""
+    with contextlib.suppress(NoSuchPathError, FileNotFoundError, NotADirectoryError, PermissionError):
+        if isinstance(path, Path):
+            return path.read_text()
+        with importing(f"{path.scheme}://", "cloud"):
+            from penstock.storage.object_store import fetch  # noqa: PLC0415 - obstore is an extra
+
+        return bytes(fetch(path).data).decode()
+    return ""
+
+
+def _write_marker(path: AnyPath, token: str) -> None:
+    if isinstance(path, Path):
+        path.write_text(token)
+        return
+    from penstock.storage.object_store import put  # noqa: PLC0415 - obstore is an extra
+
+    put(path, token.encode())
 
 
 _LOADED: Final[dict[str, Any]] = {}
@@ -165,17 +197,17 @@ class Cluster:
         """Number of tasks that are submitted and not done, at most."""
         return self.num_workers + (_QUEUED if self.max_workers is None else 0)
 
-    def share(self, value: Any, folder: Path | None = None) -> Shared:
+    def share(self, value: Any, folder: AnyPath | None = None) -> Shared:
         """Return a value for the arguments of tasks, which a worker process loads once.
 
         Args:
             value: The value.
-            folder: A folder that all machines must see; a marker file is written to it. None if there is
-                none.
+            folder: A folder that all machines must see, on a disk or in an object store; a marker file is
+                written to it. None if there is none.
         """
         token = secrets.token_hex(16)
         if folder is not None:
-            (folder / f"{_MARKER_NAME}-{token}").write_text(token)
+            _write_marker(folder / f"{_MARKER_NAME}-{token}", token)
         return Shared(token, [self.put(value)], folder, version("penstock"))
 
     def put(self, value: Any) -> Any:

@@ -34,6 +34,7 @@ from penstock.storage.store_path import StorePath
 
 _REQUEST: Final = "request.json"
 _ROWS: Final = "rows.json"
+_SHARED: Final = "shared-"  # beginning of the names of folders that an interrupted run may leave
 _FOLDER = re.compile(r"\.shards-[0-9a-f]{16}")
 _ANY_SIZE: Final = 1 << 62
 
@@ -107,6 +108,10 @@ class RemoteStaging(Staging):
         folder.mkdir(exist_ok=True)
         return folder
 
+    def make_shared(self) -> StorePath:
+        """Return a new folder of the store for temporary files that other machines read and write."""
+        return self.folder / f"{_SHARED}{secrets.token_hex(8)}"
+
     def __enter__(self) -> RemoteStaging:
         try:
             self._work = Path(tempfile.mkdtemp(prefix="penstock-"))
@@ -149,6 +154,8 @@ class RemoteStaging(Staging):
     def _find_complete(self) -> None:
         """Note the shards of an unfinished conversion: an index is uploaded after its shard."""
         sizes = {each.path.relative_to(self.folder): each.num_bytes for each in list_objects(self.folder)}
+        if left := [self.folder / name for name in sizes if name.startswith(_SHARED)]:
+            delete(left)
         for name in [name for name in sizes if name.startswith(f"{INDEX_FOLDER}/") and name != COMBINED_NAME]:
             try:
                 line = bytes(fetch(self.folder / name, 0, LONGEST_HEADER).data).partition(b"\n")[0]
@@ -180,20 +187,27 @@ class RemoteStaging(Staging):
             StoreError: The store does not answer, or refuses.
         """
         entry = shard.commit()
-        data, index, text = (self._local / "data" / name for name in name_files(entry))
-        try:
-            put_file(self.folder / entry.name, data)
-            data.unlink()
-            if text.exists():
-                put_file(self.folder / text.name, text)
-                text.unlink()
-            put_file(self.folder / index_name(entry.name), index)
-        except OSError as error:
-            if isinstance(error, StoreError):
-                raise
-            raise write_failure(data, error) from error
+        upload_shard(self._local / "data", self.folder, entry)
         self.journal.add_shard(entry)
         return entry
+
+    def adopt_uploaded(self, entry: ShardEntry, index: bytes) -> None:
+        """Record a complete shard that another machine uploaded to the folder of the shards.
+
+        Args:
+            entry: Entry of the shard.
+            index: Content of its index, which the index of all shards is made of.
+
+        Raises:
+            WriteError: The local disk is full or fails.
+        """
+        path = self._local / "data" / index_name(entry.name)
+        try:
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(index)
+        except OSError as error:
+            raise write_failure(path, error) from error
+        self.journal.add_shard(entry)
 
     def write(self, name: str, data: bytes) -> None:
         """Write another file of the data set; the manifest is kept for `commit`."""
@@ -263,6 +277,32 @@ class RemoteStaging(Staging):
     def __del__(self) -> None:
         if getattr(self, "_work", None) is not None:
             self.close()
+
+
+def upload_shard(local: Path, folder: StorePath, entry: ShardEntry) -> None:
+    """Upload a complete shard; its index comes last, and shows that it is complete. The index stays on disk.
+
+    Args:
+        local: Folder of the shard and its indexes.
+        folder: Folder of the store.
+        entry: Entry of the shard.
+
+    Raises:
+        WriteError: The local disk fails.
+        StoreError: The store does not answer, or refuses.
+    """
+    data, index, text = (local / name for name in name_files(entry))
+    try:
+        put_file(folder / entry.name, data)
+        data.unlink()
+        if text.exists():
+            put_file(folder / text.name, text)
+            text.unlink()
+        put_file(folder / index_name(entry.name), index)
+    except OSError as error:
+        if isinstance(error, StoreError):
+            raise
+        raise write_failure(data, error) from error
 
 
 class _RemoteJournal(Journal):

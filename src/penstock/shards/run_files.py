@@ -151,11 +151,10 @@ class RunFiles:
         """
         if not array.nbytes:
             return
-        number = bisect_right(self._starts, begin) - 1
-        name = self._names[number]
+        name, offset = self.locate(begin)
         with self._lock:
             try:
-                read_all(self._find(name), begin - self._starts[number], array, self._folder / name)
+                read_all(self._find(name), offset, array, self._folder / name)
             except OSError as error:
                 if isinstance(error, WriteError):
                     raise
@@ -164,6 +163,20 @@ class RunFiles:
                     path=self._folder / name,
                     advice="All machines of the cluster must see the output folder, under the same path.",
                 ) from error
+
+    def read_parts(self, parts: Sequence[tuple[int, NDArray[Any]]]) -> None:
+        """Fill each contiguous array with the bytes from its offset on.
+
+        Raises:
+            WriteError: A file cannot be read, or is too short.
+        """
+        for begin, array in parts:
+            self.read(begin, array)
+
+    def locate(self, begin: int) -> tuple[str, int]:
+        """Return the name of the file that has the byte at an offset, and the offset in that file."""
+        number = bisect_right(self._starts, begin) - 1
+        return self._names[number], begin - self._starts[number]
 
     def _find(self, name: str) -> int:
         fd = self._open.pop(name, None)
@@ -188,12 +201,12 @@ class RunFiles:
 
 
 def join_runs(
-    folder: Path, runs: Sequence[Run], codes: NDArray[np.uint8], num_splits: int, *, is_shuffled: bool
+    files: RunFiles, runs: Sequence[Run], codes: NDArray[np.uint8], num_splits: int, *, is_shuffled: bool
 ) -> SpilledRows:
     """Return the rows of all splits; the result can be pickled, and read where the folder is seen.
 
     Args:
-        folder: Folder of the files.
+        files: Where the runs are; without any file yet.
         runs: All runs, in the order of the source; at least one has rows.
         codes: Split of each row, in the order of the source.
         num_splits: Number of splits.
@@ -202,7 +215,6 @@ def join_runs(
     Raises:
         WriteError: The disk is full or fails.
     """
-    files = RunFiles(folder)
     spill = Spill(files, runs[0].num_columns)
     num_rows = num_bytes = 0
     starts: list[int] = []

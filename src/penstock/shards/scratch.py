@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -80,6 +81,15 @@ class Scratch:
             if isinstance(error, WriteError):
                 raise
             raise self._failure(error) from error
+
+    def read_parts(self, parts: Sequence[tuple[int, NDArray[Any]]]) -> None:
+        """Fill each contiguous array with the bytes from its offset on.
+
+        Raises:
+            WriteError: The file is too short, or the disk fails.
+        """
+        for begin, array in parts:
+            self.read(begin, array)
 
     def map(self, count: int) -> NDArray[np.uint8]:
         """Return the first `count` bytes as a memory-mapped array, zero where nothing was appended.

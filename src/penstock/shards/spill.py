@@ -6,7 +6,7 @@ so that rows of a split with close keys are contiguous: a range takes one read p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -55,8 +55,8 @@ class SpillFile(Protocol):
     def append(self, array: NDArray[Any]) -> int:
         """Append a contiguous array; return its offset."""
 
-    def read(self, begin: int, array: NDArray[Any]) -> None:
-        """Fill a contiguous array with the bytes from an offset on."""
+    def read_parts(self, parts: Sequence[tuple[int, NDArray[Any]]]) -> None:
+        """Fill each contiguous array with the bytes from its offset on, in any order."""
 
     def close(self) -> None:
         """Close the files."""
@@ -145,33 +145,47 @@ class Spill:
         """
         return self._scratch.append(splits)
 
-    def read_splits(self, begin: int, found: SectionRows) -> NDArray[np.uint8]:
-        """Return the splits of rows of a section, whose splits start at offset `begin`."""
-        splits = np.empty(len(found.keys), np.uint8)
-        self._scratch.read(begin + found.start, splits)
+    def read_splits(self, begins: Sequence[int], found: Sequence[SectionRows]) -> list[NDArray[np.uint8]]:
+        """Return the splits of rows of sections, whose splits start at the offsets `begins`."""
+        splits = [np.empty(len(rows.keys), np.uint8) for rows in found]
+        offsets = [begin + rows.start for begin, rows in zip(begins, found, strict=True)]
+        self._scratch.read_parts(list(zip(offsets, splits, strict=True)))
         return splits
 
     def scan(self, section: Section) -> Iterator[SectionRows]:
         """Yield all rows of a section in several items."""
         for start in range(0, section.num_rows, _SCAN_ROWS):
             num_rows = min(_SCAN_ROWS, section.num_rows - start)
-            yield SectionRows(
-                self._read_keys(section, start, num_rows),
-                self._read_headers(section, start, num_rows),
-                section.bytes_at,
-                start,
+            keys, headers = np.empty(num_rows, np.uint64), np.empty(num_rows, self._header_type)
+            self._scratch.read_parts(
+                [_keys_part(section, start, keys), _headers_part(section, start, headers)]
             )
+            yield SectionRows(keys, headers, section.bytes_at, start)
 
-    def find(self, section: Section, low: int, high: int) -> SectionRows:
-        """Return the rows of a section with keys from `low` (inclusive) to `high` (exclusive)."""
+    def find(self, sections: Sequence[Section], low: int, high: int) -> list[SectionRows]:
+        """Return the rows of each section with keys from `low` (inclusive) to `high` (exclusive).
+
+        The sections are read together: where a file is far away, one after the other would take too long.
+        """
         least, most = np.uint64(low), np.uint64(high - 1)  # `high` may be 2**64
-        begin = max(0, int(np.searchsorted(section.landmarks, least)) - 1) * _STRIDE
-        end = int(np.searchsorted(section.landmarks, most, side="right")) * _STRIDE
-        keys = self._read_keys(section, begin, max(0, min(end, section.num_rows) - begin))
-        start = int(np.searchsorted(keys, least))
-        stop = int(np.searchsorted(keys, most, side="right"))
-        headers = self._read_headers(section, begin + start, stop - start)
-        return SectionRows(keys[start:stop], headers, section.bytes_at, begin + start)
+        begins, candidates = [], []
+        for section in sections:
+            begin = max(0, int(np.searchsorted(section.landmarks, least)) - 1) * _STRIDE
+            end = int(np.searchsorted(section.landmarks, most, side="right")) * _STRIDE
+            begins.append(begin)
+            candidates.append(np.empty(max(0, min(end, section.num_rows) - begin), np.uint64))
+        self._scratch.read_parts(list(map(_keys_part, sections, begins, candidates)))
+        found = []
+        for section, begin, keys in zip(sections, begins, candidates, strict=True):
+            start = int(np.searchsorted(keys, least))
+            stop = int(np.searchsorted(keys, most, side="right"))
+            headers = np.empty(stop - start, self._header_type)
+            found.append(SectionRows(keys[start:stop], headers, section.bytes_at, begin + start))
+        parts = zip(sections, found, strict=True)
+        self._scratch.read_parts(
+            [_headers_part(section, rows.start, rows.headers) for section, rows in parts]
+        )
+        return found
 
     def load(self, found: list[SectionRows]) -> tuple[NDArray[np.uint64], Chunk]:
         """Return the keys of rows, and the rows with their bytes in one arena."""
@@ -179,12 +193,14 @@ class Spill:
         arena = np.empty(sum(each.num_bytes for each in spans), np.uint8)
         begins = np.empty(sum(len(part.keys) for part in found), np.int64)
         num_bytes = num_rows = 0
+        parts: list[tuple[int, NDArray[Any]]] = []
         for part, each in zip(found, spans, strict=True):
             begins[num_rows : num_rows + len(part.keys)] = each.offsets + num_bytes
             num_rows += len(part.keys)
             for start, stop in zip(each.starts.tolist(), each.stops.tolist(), strict=True):
-                self._scratch.read(part.bytes_at + start, arena[num_bytes : num_bytes + stop - start])
+                parts.append((part.bytes_at + start, arena[num_bytes : num_bytes + stop - start]))
                 num_bytes += stop - start
+        self._scratch.read_parts(parts)
         headers = np.concatenate([part.headers for part in found] or [np.empty(0, self._header_type)])
         keys = np.concatenate([part.keys for part in found] or [np.empty(0, np.uint64)])
         one = np.zeros(num_rows, np.uint32)
@@ -199,15 +215,15 @@ class Spill:
         """Close the file."""
         self._scratch.close()
 
-    def _read_keys(self, section: Section, start: int, num_rows: int) -> NDArray[np.uint64]:
-        keys = np.empty(num_rows, np.uint64)
-        self._scratch.read(section.keys_at + start * keys.itemsize, keys)
-        return keys
 
-    def _read_headers(self, section: Section, start: int, num_rows: int) -> NDArray[np.void]:
-        headers = np.empty(num_rows, self._header_type)
-        self._scratch.read(section.headers_at + start * headers.itemsize, headers.view(np.uint8))
-        return headers
+def _keys_part(section: Section, start: int, keys: NDArray[np.uint64]) -> tuple[int, NDArray[Any]]:
+    """Return the offset of the keys from row `start` on, and the array that they are read into."""
+    return section.keys_at + start * keys.itemsize, keys
+
+
+def _headers_part(section: Section, start: int, headers: NDArray[np.void]) -> tuple[int, NDArray[Any]]:
+    """Return the offset of the headers from row `start` on, and the array that they are read into."""
+    return section.headers_at + start * headers.itemsize, headers.view(np.uint8)
 
 
 class _Spans:
@@ -322,11 +338,12 @@ class SpilledRows:
         there = self._splits[split]
         low, high = there.lows[cell], there.lows[cell + 1]
         is_near = (there.first_keys <= np.uint64(high - 1)) & (there.last_keys >= np.uint64(low))
-        found = []
-        for number in np.flatnonzero(is_near).tolist():
-            rows = self._spill.find(there.sections[number], low, high)
-            found.append(rows.take(self._spill.read_splits(there.splits_at[number], rows) == split))
-        keys, chunk = self._spill.load(found)
+        near = np.flatnonzero(is_near).tolist()
+        found = self._spill.find([there.sections[number] for number in near], low, high)
+        splits = self._spill.read_splits([there.splits_at[number] for number in near], found)
+        keys, chunk = self._spill.load(
+            [rows.take(each == split) for rows, each in zip(found, splits, strict=True)]
+        )
         return chunk.take(np.argsort(keys))
 
 

@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import secrets
 import stat
 import warnings
 from collections.abc import Collection, Mapping
@@ -29,6 +30,7 @@ from penstock.shards.manifest import ManifestCompression
 from penstock.shards.shard_file import ShardFile, is_complete, name_files
 from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -148,6 +150,19 @@ class Staging:
             raise write_failure(folder, error) from error
         return folder
 
+    def make_shared(self) -> AnyPath:
+        """Return a new folder for temporary files that processes on other machines read and write.
+
+        Raises:
+            WriteError: The disk is full or fails.
+        """
+        folder = self.scratch / f"shared-{secrets.token_hex(8)}"
+        try:
+            folder.mkdir()
+        except OSError as error:
+            raise write_failure(folder, error) from error
+        return folder
+
     def __enter__(self) -> Staging:
         """Lock the output folder for this process.
 
@@ -234,6 +249,10 @@ class Staging:
         except OSError as error:
             raise write_failure(self.folder / entry.name, error) from error
         self.journal.add_shard(entry)
+
+    def adopt_uploaded(self, entry: ShardEntry, index: bytes) -> None:  # noqa: ARG002
+        """Record a shard that another machine uploaded; only for object stores."""
+        raise WriteError("is not in an object store", path=self.out)
 
     def write(self, name: str, data: bytes) -> None:
         """Write another file of the data set.

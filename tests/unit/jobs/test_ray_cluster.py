@@ -8,6 +8,9 @@ import pytest
 from penstock.errors import OptionError, PathError
 from penstock.jobs import ray_cluster
 from penstock.jobs.ray_cluster import Cluster, Shared
+from penstock.storage import object_store
+from penstock.storage.object_store import put
+from penstock.storage.store_path import StorePath
 
 
 def test_machine_that_does_not_see_the_folder_is_refused(tmp_path):
@@ -19,6 +22,22 @@ def test_machine_that_does_not_see_the_folder_is_refused(tmp_path):
     (tmp_path / "marker-abc").write_text("of another folder with the same path")
     with pytest.raises(PathError):
         shared.load()
+
+
+def test_machine_without_access_to_the_store_is_refused(s3, monkeypatch):
+    folder = StorePath("s3", "animals", "pets/.shards-0/shared-1")
+    shared = Shared("abc", [None], folder, version("penstock"))
+    with pytest.raises(PathError) as caught:
+        shared.load()
+    assert caught.value.got  # it sees a store, but not this folder
+    put(folder / "marker-abc", b"abc")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setattr(object_store, "_MAX_ATTEMPTS", 1)
+    monkeypatch.setitem(object_store._RETRY, "max_retries", 0)
+    with pytest.raises(PathError) as caught:
+        shared.load()
+    assert caught.value.path == str(folder)
+    assert "environment" in caught.value.advice
 
 
 def test_machine_with_another_version_is_refused(tmp_path):

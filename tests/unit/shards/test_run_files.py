@@ -57,7 +57,7 @@ def test_rows_of_all_runs_are_those_of_one_store(tmp_path, seed, blocks_per_run)
         write_run(tmp_path, blocks[first : first + blocks_per_run], ["photo"], seed)
         for first in range(0, len(blocks), blocks_per_run)
     ]
-    joined = join_runs(tmp_path, runs, codes, 3, is_shuffled=seed is not None)
+    joined = join_runs(RunFiles(tmp_path), runs, codes, 3, is_shuffled=seed is not None)
     there = pickle.loads(pickle.dumps(joined))  # noqa: S301 - as a worker gets it
     assert there.counts == counts
     assert list_rows(there, counts, 2) == expected
@@ -67,7 +67,7 @@ def test_values_in_memory_are_stored_with_their_rows(tmp_path):
     (block,) = make_blocks()[:1]
     block.resident = {"photo": [b"photo of %d" % row if row % 3 else None for row in range(50)]}
     run = write_run(tmp_path, [block], ["photo"], None)
-    rows = join_runs(tmp_path, [run], np.zeros(run.num_rows, np.uint8), 1, is_shuffled=False)
+    rows = join_runs(RunFiles(tmp_path), [run], np.zeros(run.num_rows, np.uint8), 1, is_shuffled=False)
     (chunk,) = rows.chunks(0, 0, run.num_rows)
     expected = [b"photo of %d" % row if row % 3 else b"" for row in chunk.rows.tolist()]
     assert chunk.columns[2].values() == expected

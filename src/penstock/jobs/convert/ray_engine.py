@@ -1,24 +1,28 @@
 """The engine of conversions on Ray: the driver reads the source and decides, workers encode and write shards.
 
 In: blocks of rows. Out: what `LocalEngine` returns, byte for byte. Groups of blocks become tasks; their rows
-stay in run files in the hidden folder beside the output, which all machines share. Only the driver, which has
-the lock of the output folder, moves a shard to the data set and records it: once, however often a task ran.
+stay in run files in the hidden folder beside the output, which all machines share, or in the object store of
+the output. Only the driver moves a shard to the data set, or records one that was uploaded: once, however
+often a task ran.
 """
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import socket
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from penstock.encode.raw_rows import RawRows, RowBlock
-from penstock.errors import PathError
+from penstock.errors import PathError, StoreError
 from penstock.jobs.convert.ray_tasks import (
     EncodedBlocks,
     EncodeJob,
+    NewShards,
     PackedBlock,
     WriteJob,
     digest_streams,
@@ -32,7 +36,7 @@ from penstock.shards.engine import count_splits, list_deferred_fields
 from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
-from penstock.shards.run_files import Run, join_runs
+from penstock.shards.run_files import Run, RunFiles, join_runs
 from penstock.shards.shard_work import ShardTask, WrittenShard, find_complete, group_shards
 from penstock.shards.split import Assignment, SplitOptions
 from penstock.shards.staging import Staging
@@ -74,15 +78,14 @@ class RayEngine:
             work: Encodes blocks.
             split: How to split the rows.
             options: How to convert.
-            staging: Staging folder of the data set, which all machines share.
+            staging: Staging of the data set, in a folder that all machines share, or in an object store.
         """
         self._cluster = cluster
         self._work = work
         self._split = split
         self._options = options
         self._staging = staging
-        self._folder = staging.scratch / "ray"
-        self._folder.mkdir()
+        self._folder = staging.make_shared()
         seed = split.seed if options.shuffle else None
         job = EncodeJob(work, seed, self._folder, RANK_BELOW + options.max_rejects)
         self._shared = cluster.share(job, self._folder)
@@ -188,16 +191,15 @@ class RayEngine:
         if not missing:
             return
         rows = join_runs(
-            self._folder,
+            self._open_runs(),
             self._runs,
             assignment.codes,
             count_splits(self._split),
             is_shuffled=self._options.shuffle,
         )
         deferred = list_deferred_fields(self._work)
-        job = WriteJob(
-            rows, deferred, self._work.encoder.is_sequence, self._options.compression, self._folder
-        )
+        folder = self._folder if isinstance(self._folder, Path) else self._staging.folder
+        job = WriteJob(rows, deferred, self._work.encoder.is_sequence, self._options.compression, folder)
         shared = self._cluster.share(job, self._folder)
         groups = deque(group_shards(missing, self._cluster.num_workers))
         self._running = []
@@ -206,18 +208,28 @@ class RayEngine:
                 self._running.append(self._cluster.submit(write_shards, shared, groups.popleft()))
             done, self._running = self._cluster.wait(self._running)
             for reference in done:
-                yield from self._move(*self._cluster.get(reference))
+                yield from self._take_shards(self._cluster.get(reference))
 
-    def _move(self, name: str, written: Sequence[tuple[ShardTask, Any]]) -> Iterator[WrittenShard]:
-        """Move the shards of a task to the data set."""
-        folder = self._folder / name
-        for task, entry in written:
-            self._staging.adopt(folder, entry)
+    def _open_runs(self) -> RunFiles:
+        if isinstance(self._folder, Path):
+            return RunFiles(self._folder)
+        from penstock.shards.remote_runs import StoredRunFiles  # noqa: PLC0415 - obstore is an extra
+
+        return StoredRunFiles(self._folder, self._staging.scratch)
+
+    def _take_shards(self, new: NewShards) -> Iterator[WrittenShard]:
+        """Move the shards of a task to the data set, or record those that it uploaded."""
+        for number, (task, entry) in enumerate(new.shards):
+            if isinstance(self._folder, Path):
+                self._staging.adopt(self._folder / new.folder, entry)
+            else:
+                self._staging.adopt_uploaded(entry, new.indexes[number])
             yield WrittenShard(task, entry, None)
-        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(self._folder, Path):
+            shutil.rmtree(self._folder / new.folder, ignore_errors=True)
 
     def close(self) -> None:
-        """End the tasks; the staging folder removes the runs."""
+        """End the tasks, and remove the runs."""
         self._cluster.cancel(
             [
                 *self._running,
@@ -227,4 +239,10 @@ class RayEngine:
         )
         self._pending.clear()
         self._digests.clear()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if isinstance(self._folder, Path):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            return
+        from penstock.shards.remote_runs import remove_runs  # noqa: PLC0415 - obstore is an extra
+
+        with contextlib.suppress(StoreError):  # the error that ended the conversion matters more
+            remove_runs(self._folder)

@@ -1,8 +1,9 @@
 """The tasks of a conversion on Ray, as the workers run them.
 
 In: blocks of rows, or shards to write. Out: encoded rows in a run file and their small parts for the driver;
-digests; shards in a folder of their own, which the driver moves to the data set. All files are below one
-folder that all machines share. A task can be repeated: it never writes a file of another task.
+digests; shards in a folder of their own, which the driver moves to the data set, or in the object store. All
+files are below one folder that all machines share. A task can be repeated: it writes files with new names, or
+shards whose bytes are the same.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import BoundedSemaphore
 from typing import Any, TypeAlias
 
@@ -23,6 +25,7 @@ from penstock.encode.raw_rows import RawRows, RowBlock
 from penstock.jobs.ray_cluster import Shared
 from penstock.shards.content import HashedSpan
 from penstock.shards.entry import ShardEntry
+from penstock.shards.index import index_name
 from penstock.shards.manifest import ManifestCompression
 from penstock.shards.row_work import MeasurableRows, RowWork, Stream, WorkedRows
 from penstock.shards.run_files import Run, write_run
@@ -31,6 +34,7 @@ from penstock.shards.shard_work import ResidentValues, ShardTask, ShardWork
 from penstock.shards.spill import SpilledRows
 from penstock.source.block import Block, RawColumn
 from penstock.storage.deferred import Deferred
+from penstock.storage.store_path import AnyPath, StorePath
 
 _NUM_THREADS = 2  # that compose frames ahead, or sync shards: their work is short or waits for the disk
 
@@ -42,13 +46,13 @@ class EncodeJob:
     Attributes:
         work: Encodes blocks.
         seed: Seed of the shuffle, or None.
-        folder: Folder of the run files.
+        folder: Folder of the runs, on a disk or in an object store.
         held_below: Index of a row; for blocks that start before it, statistics may be computed again later.
     """
 
     work: RowWork
     seed: int | None
-    folder: Path
+    folder: AnyPath
     held_below: int
 
 
@@ -80,12 +84,20 @@ def encode_blocks(shared: Shared, packed: Sequence[PackedBlock]) -> tuple[Encode
     """
     job: EncodeJob = shared.load()
     worked = [job.work(each.unpack()) for each in packed]
-    run = write_run(job.folder, worked, job.work.deferred_names, job.seed)
+    run = _store_run(job, worked)
     names = dict.fromkeys(name for each in worked for name in each.streams)
     streams = {name: _join([each.streams[name] for each in worked if name in each.streams]) for name in names}
     small = [_strip(each, keeps_columns=each.block.first_row < job.held_below) for each in worked]
     sizes = {name: stream.nbytes for name, stream in streams.items()}
     return EncodedBlocks(small, run, sizes, os.uname().nodename), streams
+
+
+def _store_run(job: EncodeJob, worked: Sequence[WorkedRows]) -> Run:
+    if isinstance(job.folder, Path):
+        return write_run(job.folder, worked, job.work.deferred_names, job.seed)
+    from penstock.shards.remote_runs import upload_run  # noqa: PLC0415 - obstore is an extra
+
+    return upload_run(job.folder, worked, job.work.deferred_names, job.seed)
 
 
 def _join(parts: Sequence[Stream]) -> np.ndarray[Any, Any]:
@@ -142,21 +154,38 @@ class WriteJob:
         deferred_fields: Name and key of each deferred field.
         is_message: Whether a body is a complete message.
         compression: Compression of the shards.
-        folder: Folder in which each call writes its shards to a folder of its own.
+        folder: Folder in which each call writes its shards to a folder of its own; or the folder of the data
+            set in an object store, to which shards are uploaded.
     """
 
     rows: SpilledRows
     deferred_fields: tuple[tuple[str, str], ...]
     is_message: bool
     compression: ManifestCompression
-    folder: Path
+    folder: AnyPath
+
+
+@dataclass(frozen=True)
+class NewShards:
+    """Shards that a task wrote.
+
+    Attributes:
+        folder: Name of their folder; "" if they were uploaded.
+        shards: Rows and entry of each shard.
+        indexes: Content of the index of each shard, if they were uploaded.
+    """
+
+    folder: str
+    shards: list[tuple[ShardTask, ShardEntry]]
+    indexes: list[bytes]
 
 
 @dataclass(frozen=True)
 class _NewFolder:
-    """Where one call writes its shards."""
+    """Where one call writes its shards; `store` is a folder that they are uploaded to, or None."""
 
     folder: Path
+    store: StorePath | None = None
 
     def shard(
         self, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
@@ -165,22 +194,35 @@ class _NewFolder:
         return ShardFile(self.folder, name, compression, planned_bytes=planned_bytes)
 
     def finish(self, shard: ShardFile) -> ShardEntry:
-        """Commit a shard."""
-        return shard.commit()
+        """Commit a shard, and upload it."""
+        entry = shard.commit()
+        if self.store is not None:
+            from penstock.shards.remote_staging import upload_shard  # noqa: PLC0415 - obstore is an extra
+
+            upload_shard(self.folder, self.store, entry)
+        return entry
 
 
-def write_shards(
-    shared: Shared, tasks: Sequence[ShardTask]
-) -> tuple[str, list[tuple[ShardTask, ShardEntry]]]:
-    """Write shards to a new folder; return its name, and the entries of the shards.
+def write_shards(shared: Shared, tasks: Sequence[ShardTask]) -> NewShards:
+    """Write shards to a new folder, or to the object store.
 
     Raises:
         PenstockError: See `ShardWork` and `Shared.load`.
     """
     job: WriteJob = shared.load()
-    name = f"shards-{secrets.token_hex(8)}"
-    folder = job.folder / name
-    folder.mkdir()
+    if isinstance(job.folder, Path):
+        folder = job.folder / f"shards-{secrets.token_hex(8)}"
+        folder.mkdir()
+        return NewShards(folder.name, _write(job, tasks, _NewFolder(folder)), [])
+    with TemporaryDirectory(prefix="penstock-shards-") as temporary:
+        written = _write(job, tasks, _NewFolder(Path(temporary), job.folder))
+        indexes = [(Path(temporary) / index_name(entry.name)).read_bytes() for _, entry in written]
+        return NewShards("", written, indexes)
+
+
+def _write(
+    job: WriteJob, tasks: Sequence[ShardTask], target: _NewFolder
+) -> list[tuple[ShardTask, ShardEntry]]:
     with (
         ThreadPoolExecutor(1) as hashers,
         ThreadPoolExecutor(_NUM_THREADS) as finishers,
@@ -191,7 +233,7 @@ def write_shards(
             job.deferred_fields,
             ResidentValues(),
             job.is_message,
-            _NewFolder(folder),
+            target,
             job.compression,
             hashers,
             finishers,
@@ -202,7 +244,7 @@ def write_shards(
         for each in written:
             if each.finishing is not None:
                 each.finishing.result()
-    return name, [(each.task, each.entry) for each in written]
+    return [(each.task, each.entry) for each in written]
 
 
 @dataclass(frozen=True)
