@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from exported_runs import make_rows, make_run
+from penstock.jobs.predict.evaluate import evaluate
 from penstock.jobs.predict.predict import predict
-from ray_nodes import RayNodes
 
 KILLED = """
 import json, os, signal, sys
@@ -35,11 +35,13 @@ print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def nodes():
-    found = RayNodes(1)
-    yield found
-    found.close()
+EVALUATED = """
+import json, sys
+import penstock as ps
+request = json.loads(sys.argv[1])
+found = ps.evaluate(request["run"], request["data"], engine="ray", address=request["address"], bootstrap=20)
+print(json.dumps(found.to_json()))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +59,15 @@ def data(tmp_path_factory):
     return folder
 
 
-def start(nodes, data, out, *, most, resume):
+def start(nodes, data, program=KILLED, **request):
     request = {
         "address": nodes.address,
         "run": str(data / "run"),
         "data": str(data / "new.jsonl"),
-        "out": str(out),
-        "most": most,
-        "resume": resume,
+        **request,
     }
     return subprocess.run(
-        [sys.executable, "-c", KILLED, json.dumps(request)],
+        [sys.executable, "-c", program, json.dumps(request)],
         env={**nodes.environment, "KERAS_BACKEND": os.environ.get("KERAS_BACKEND", "tensorflow")},
         capture_output=True,
         text=True,
@@ -76,12 +76,12 @@ def start(nodes, data, out, *, most, resume):
 
 
 @pytest.mark.long  # TensorFlow is loaded three times
-def test_killed_prediction_is_resumed_with_the_rows_of_one_process(nodes, data, tmp_path):
+def test_killed_prediction_is_resumed_with_the_rows_of_one_process(ray_nodes, data, tmp_path):
     out = tmp_path / "out.parquet"
-    killed = start(nodes, data, out, most=60, resume=False)
+    killed = start(ray_nodes, data, out=str(out), most=60, resume=False)
     assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
     assert not out.exists()
-    done = start(nodes, data, out, most=1000, resume=True)
+    done = start(ray_nodes, data, out=str(out), most=1000, resume=True)
     assert done.returncode == 0, done.stderr[-3000:]
     was_predicted = json.loads(done.stdout.splitlines()[-1])
     assert len(was_predicted) == 13  # groups of two batches of eight rows
@@ -94,3 +94,22 @@ def test_killed_prediction_is_resumed_with_the_rows_of_one_process(nodes, data, 
         assert found[name].to_pylist() == expected[name].to_pylist()
     assert found["price"].to_pylist() == pytest.approx(expected["price"].to_pylist(), rel=1e-5)
     assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".tmp")] == ["out.parquet"]
+
+
+@pytest.mark.long  # TensorFlow is loaded twice
+def test_scores_on_a_cluster_are_those_of_one_process(ray_nodes, data):
+    for given in (data / "new.jsonl", data / "set"):
+        done = start(ray_nodes, data, EVALUATED, data=str(given))
+        assert done.returncode == 0, done.stderr[-3000:]
+        found = json.loads(done.stdout.splitlines()[-1])
+        expected = evaluate(data / "run", given, bootstrap=20).to_json()
+        assert json.loads(json.dumps(expected)) == approximate(found)
+
+
+def approximate(value):
+    """Return a value with all numbers in it approximate: other machines may add in another order."""
+    if isinstance(value, dict):
+        return {name: approximate(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [approximate(each) for each in value]
+    return pytest.approx(value, rel=1e-5, abs=1e-6) if isinstance(value, float) else value

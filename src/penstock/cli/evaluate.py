@@ -37,6 +37,7 @@ def run(args: argparse.Namespace) -> int:
         importance_records=args.importance_records,
         mistakes=args.mistakes,
         seed=args.seed,
+        **list_given(args, ("engine", "address", "workers")),
     )
     reading = make_predict_options(**list_given(args, (*READING, "missing")))
     data = args.paths[0] if len(args.paths) == 1 else args.paths or None

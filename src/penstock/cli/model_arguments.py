@@ -281,8 +281,17 @@ def _add_evaluate(parser: argparse.ArgumentParser) -> None:
     add("--seed", usual.seed, "random seed of resamples and permutations")
     add_model_function(parser, _OWN_MODEL_HELP)
     add_on_error(parser, "invalid rows of raw data", collect="")
+    _add_engine(parser, "number of tasks on Ray")
     add_text_files(parser, can_store=False)
     add_json(parser)
+
+
+def _add_engine(parser: argparse.ArgumentParser, workers: str) -> None:
+    parser.add_argument("--engine", choices=("local", "ray"), help="predict here, or on a Ray cluster")
+    parser.add_argument(
+        "--address", metavar="HOST:PORT", help="the Ray cluster (default: RAY_ADDRESS, or a new one here)"
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help=workers)
 
 
 def _add_predict(parser: argparse.ArgumentParser) -> None:
@@ -291,11 +300,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", metavar="FILE", help="write a .parquet, .csv or .jsonl file, not stdout")
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     parser.add_argument("--resume", action="store_true", help="continue a run with --engine ray")
-    parser.add_argument("--engine", choices=("local", "ray"), help="predict here, or on a Ray cluster")
-    parser.add_argument(
-        "--address", metavar="HOST:PORT", help="the Ray cluster (default: RAY_ADDRESS, or a new one here)"
-    )
-    parser.add_argument("--workers", type=int, metavar="N", help="number of threads, or of tasks on Ray")
+    _add_engine(parser, "number of threads, or of tasks on Ray")
     parser.add_argument(
         "--keep",
         action="append",

@@ -17,6 +17,8 @@ from penstock.foundation.wording import find_nearest, is_finite, list_choices, s
 
 OnError: TypeAlias = Literal["raise", "skip", "collect"]
 """What becomes of a record or row that cannot be used."""
+EngineName: TypeAlias = Literal["local", "ray"]
+"""Where work is done: in this process, or on a Ray cluster."""
 
 
 def refuse_option(owner: str, option: str, expected: str, got: str, advice: str = "") -> OptionError:

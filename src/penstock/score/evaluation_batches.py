@@ -1,4 +1,4 @@
-"""Batches with the row numbers and the stored values of their records.
+"""Batches with the row numbers and the stored values of their records, and what predicts them.
 
 In: a fitted pipeline. Out: a pipeline for a loader whose batches are `EvaluationBatch`es. Skipped records
 make a batch shorter: its row numbers show which are left.
@@ -6,11 +6,11 @@ make a batch shorter: its row numbers show which are left.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,27 @@ from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.pipeline import Pipeline
+
+Inputs: TypeAlias = Mapping[str, NDArray[Any]]
+Outputs: TypeAlias = Mapping[str, NDArray[Any]]
+
+
+@runtime_checkable
+class BatchPredictor(Protocol):
+    """A model that predicts several batches at the same time."""
+
+    def predict_each(self, batches: Iterable[Inputs]) -> Iterator[Outputs]:
+        """Yield the predictions of batches, in order. The arrays of a batch may change after the next one."""
+
+
+Predict: TypeAlias = Callable[[Inputs], Outputs] | BatchPredictor
+"""Predicts a batch, or batches in order: from inputs by name to predictions by target."""
+
+
+def predict_each(predict: Predict, batches: Iterable[Inputs]) -> Iterator[Outputs]:
+    """Yield the predictions of batches, in order."""
+    return predict.predict_each(batches) if isinstance(predict, BatchPredictor) else map(predict, batches)
+
 
 _KEY: Final = "traced"
 _LEAST_BATCH, _USUAL_BATCH = 16, 256

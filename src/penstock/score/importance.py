@@ -5,7 +5,7 @@ In: predictions, a pipeline, a sample of a split. Out: `Importance`, by field an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +16,13 @@ from penstock.batch.build import LoadedSplit
 from penstock.batch.options import LoadOptions
 from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.model.task import Task
-from penstock.score.evaluation_batches import EvaluationPipeline, read_batches
+from penstock.score.evaluation_batches import (
+    EvaluationPipeline,
+    Inputs,
+    Predict,
+    predict_each,
+    read_batches,
+)
 from penstock.score.scores import Number, score_main
 from penstock.training.options import PARTS
 from penstock.transform.draws import Draws
@@ -64,7 +70,6 @@ def find_parts(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
     }
 
 
-Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
 Drops: TypeAlias = dict[str, Number]
 
 NUM_REPEATS: Final = 3
@@ -166,7 +171,7 @@ def measure_importance(
     lose only their relation to the record. Three permutations are drawn, the same three for every field.
 
     Args:
-        predict: Function from inputs to predictions by target.
+        predict: Predicts batches of inputs.
         pipeline: Pipeline that makes the inputs.
         sample: The records.
         tasks: Task of each target.
@@ -228,7 +233,14 @@ class _SampleScorer:
 
     def score(self, unit: Sequence[str], order: NDArray[np.int64] | None) -> Drops:
         """Return the main scores with the fields of `unit` taken from other records."""
-        sample, found = self._sample, []
+        found = list(predict_each(self._predict, self._make_inputs(unit, order)))
+        return {
+            name: score_main(task, self._truths[name], np.concatenate([each[name] for each in found]))
+            for name, task in self._tasks.items()
+        }
+
+    def _make_inputs(self, unit: Sequence[str], order: NDArray[np.int64] | None) -> Iterator[Inputs]:
+        sample = self._sample
         for start in range(0, len(sample), self._batch_size):
             at = np.arange(start, min(start + self._batch_size, len(sample)), dtype=np.int64)
             moved = at if order is None else order[at]
@@ -238,11 +250,7 @@ class _SampleScorer:
             }
             draws = Draws(0, 0, sample.rows[at], augments=False)
             inputs, _, _ = self._pipeline.apply(columns, len(at), draws)
-            found.append(self._predict(inputs))
-        return {
-            name: score_main(task, self._truths[name], np.concatenate([each[name] for each in found]))
-            for name, task in self._tasks.items()
-        }
+            yield inputs
 
 
 def _find_owner(key: str, fields: Sequence[str]) -> str:

@@ -21,8 +21,8 @@ from penstock.schema.schema import Schema
 from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.curves import describe_curves
 from penstock.score.evaluation import MOST_CLASSES, Evaluation, SliceScores
-from penstock.score.evaluation_batches import fit_batch_size
-from penstock.score.importance import Importance, Predict, draw_sample, measure_importance
+from penstock.score.evaluation_batches import Predict, fit_batch_size
+from penstock.score.importance import Importance, draw_sample, measure_importance
 from penstock.score.intervals import find_intervals
 from penstock.score.mistakes import find_mistakes
 from penstock.score.options import EvaluateOptions
@@ -50,7 +50,7 @@ def evaluate_split(
 
     Args:
         predict: Function from the inputs of a batch to predictions by target: probabilities, or numbers in
-            the scale in which they are stored.
+            the scale in which they are stored; or what predicts several batches at the same time.
         pipeline: Pipeline that makes inputs and targets from stored values.
         tasks: Task of each target.
         split: The records.

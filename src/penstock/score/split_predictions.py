@@ -6,7 +6,7 @@ could be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -19,8 +19,13 @@ from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
 from penstock.model.unlabelled import Labelled, find_labelled
-from penstock.score.evaluation_batches import EvaluationPipeline, read_batches
-from penstock.score.importance import Predict
+from penstock.score.evaluation_batches import (
+    EvaluationPipeline,
+    Inputs,
+    Predict,
+    predict_each,
+    read_batches,
+)
 from penstock.score.options import EvaluateOptions
 from penstock.score.slices import Slicer
 from penstock.transform.pipeline import Pipeline
@@ -77,17 +82,22 @@ def predict_split(
     predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     traced = EvaluationPipeline(pipeline, options.slices)
     choices = LoadOptions(batch_size=options.batch_size or 1, augment=False, filter=labelled.filter)
-    for batch in read_batches(source, traced, choices):
-        if not len(batch.rows):
-            continue
-        found = predict(batch.inputs)
-        for name, task in tasks.items():
-            truths[name].append(_read_truth(task, batch.targets[name], source, batch.rows))
+
+    def read() -> Iterator[Inputs]:
+        for batch in read_batches(source, traced, choices):
+            if not len(batch.rows):
+                continue
+            for name, task in tasks.items():
+                truths[name].append(_read_truth(task, batch.targets[name], source, batch.rows))
+            for name, slicer in slicers.items():
+                slicer.add(batch.columns[name])
+            rows.append(batch.rows)
+            yield batch.inputs
+
+    for number, found in enumerate(predict_each(predict, read())):
+        for name in tasks:
             predictions[name].append(np.array(found[name]))  # a copy, as a backend may reuse its memory
-        for name, slicer in slicers.items():
-            slicer.add(batch.columns[name])
-        rows.append(batch.rows)
-        report("predicting", int(batch.rows[-1]) + 1, len(source.rows))
+        report("predicting", int(rows[number][-1]) + 1, len(source.rows))
     if not rows:
         raise OptionError(
             f"split {source.name!r}",

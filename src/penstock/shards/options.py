@@ -12,7 +12,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 
 from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
-from penstock.foundation.option_checks import OnError, OptionChecks
+from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
 from penstock.foundation.wording import check_keywords
 from penstock.schema.declaration import NanMeaning
 from penstock.schema.schema import Schema
@@ -20,7 +20,6 @@ from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
 from penstock.source.options import SourceOptions
 
 ShardCompression = Literal["none", "gzip"]
-EngineName = Literal["local", "ray"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """An evaluation of a split by something that predicts: alignment, slices, importance, mistakes."""
 
+import itertools
 import json
 import re
 from itertools import pairwise
@@ -99,6 +100,28 @@ def test_evaluation_does_not_depend_on_the_batch_size(pets, pipeline) -> None:
         for size in (7, 256)
     ]
     assert forms[0] == forms[1]
+
+
+class InGroups:
+    """Predicts groups of three batches, each after its last batch was read."""
+
+    def __init__(self, predict):
+        self._predict = predict
+        self.sizes = []
+
+    def predict_each(self, batches):
+        copies = ({name: np.array(values) for name, values in each.items()} for each in batches)
+        while group := list(itertools.islice(copies, 3)):
+            self.sizes.append(len(group))
+            yield from map(self._predict, group)
+
+
+def test_evaluation_by_groups_of_batches_is_the_same(pets, pipeline) -> None:
+    choices = {"batch_size": 7, "slices": ["kind"], "bootstrap": 20, "importance_records": 40}
+    groups = InGroups(predict_by_x(pipeline))
+    found = evaluate(pets, pipeline, groups, **choices)
+    assert found.to_json() == evaluate(pets, pipeline, **choices).to_json()
+    assert max(groups.sizes) == 3
 
 
 def test_threshold_chosen_on_other_records_has_scores_of_its_own(pets, pipeline) -> None:

@@ -7,11 +7,12 @@ the run, with its own statistics and vocabularies.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, TypedDict, Unpack, cast
 
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
@@ -23,7 +24,7 @@ from penstock.errors import (
     importing,
 )
 from penstock.foundation.keras_backend import importing_keras
-from penstock.foundation.option_checks import OnError
+from penstock.foundation.option_checks import EngineName, OnError
 from penstock.foundation.wording import check_keywords, show, unknown_name
 from penstock.jobs.predict.options import WITHOUT_LABELS, PredictOptions
 from penstock.jobs.predict.raw_layout import find_recipe
@@ -31,6 +32,7 @@ from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.model.task import Task
 from penstock.schema.field import Field
 from penstock.score.evaluation import Evaluation
+from penstock.score.evaluation_batches import Predict
 from penstock.score.options import EvaluateOptions
 from penstock.score.split_evaluation import evaluate_split
 from penstock.score.split_predictions import OnProgress
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras
 
 USUAL_SPLIT: Final = "test"
+_TASK_BATCHES: Final = 4  # of a task on Ray: a sample for the importance of inputs has few
 READING: Final = ("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows")
 """Options of `PredictOptions` that an evaluation on raw data also takes."""
 
@@ -68,6 +71,9 @@ class EvaluateChoices(TypedDict, total=False):
     importance_records: int
     mistakes: int
     seed: int
+    engine: EngineName
+    address: str | None
+    workers: int | None
     on_error: OnError
     max_rejects: int
     delimiter: str | None
@@ -148,16 +154,16 @@ def run_evaluation(
         if choice.threshold is not None
     }
 
-    def score(chosen: Split, pipeline: Pipeline) -> Evaluation:
+    def score(chosen: Split, pipeline: Pipeline, predictor: Callable[[Any], Predict]) -> Evaluation:
         found = evaluate_split(
-            opened.predictor(), pipeline, opened.tasks, chosen, options, on_progress, thresholds
+            predictor(opened), pipeline, opened.tasks, chosen, options, on_progress, thresholds
         )
         plain = EvaluateOptions(
             batch_size=options.batch_size, bootstrap=0, importance=False, mistakes=0, seed=options.seed
         )
         members = {
             each.folder.name: evaluate_split(
-                each.predictor(), pipeline, opened.tasks, chosen, plain, on_progress
+                predictor(each), pipeline, opened.tasks, chosen, plain, on_progress
             ).targets
             for each in getattr(opened, "members", ())
         }
@@ -172,18 +178,48 @@ def run_evaluation(
         with importing("evaluating raw data"):
             from penstock.jobs.predict.labelled import store_labelled  # noqa: PLC0415
 
-        with TemporaryDirectory(prefix="penstock-evaluate-") as temporary:
+        with (
+            TemporaryDirectory(prefix="penstock-evaluate-") as temporary,
+            _open_engine(opened, options) as predictor,
+        ):
             how = replace(reading or PredictOptions(), keep=options.slices)
             rows = store_labelled(data, pipeline, opened.tasks, recipe, how, Path(temporary))
-            found = rows.evaluate(lambda chosen: score(chosen, pipeline))
+            found = rows.evaluate(lambda chosen: score(chosen, pipeline, predictor))
         notes = _note_source(opened, data)
     else:
         chosen, notes = _open_split(opened, data, split, recipe.schema)
         _check_targets(opened.tasks, chosen)
         notes += _note_training(opened, chosen)
-        found = score(chosen, opened.pipeline)
+        with _open_engine(opened, options) as predictor:
+            found = score(chosen, opened.pipeline, predictor)
     found = replace(found, notes=(*notes, *found.notes), **_recall_parts(opened))
     return found.with_forms(recipe.forms)
+
+
+@contextmanager
+def _open_engine(run: Run, options: EvaluateOptions) -> Iterator[Callable[[Any], Predict]]:
+    """Yield the function that returns what predicts with a run, here or on a cluster.
+
+    Raises:
+        MissingPackageError: Ray is not installed.
+        OptionError: There is no cluster at the address, or workers cannot open the run from its folder.
+    """
+    if options.engine == "local":
+        yield lambda each: cast("Predict", each.predictor())
+        return
+    # Loaded late: Ray is an extra.
+    from penstock.jobs.predict.ray_model import RayModel, find_model_folder  # noqa: PLC0415
+    from penstock.jobs.ray_cluster import Cluster  # noqa: PLC0415
+
+    find_model_folder(run)  # refused before a cluster is started
+    with ExitStack() as stack:
+        cluster = stack.enter_context(Cluster(options.address, options.workers))
+
+        def open_model(each: Any) -> RayModel:
+            model = RayModel(cluster, find_model_folder(each), max_batches=_TASK_BATCHES)
+            return stack.enter_context(model)
+
+        yield open_model
 
 
 def _recall_parts(run: Run) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.option_checks import OnError, OptionChecks
+from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
 from penstock.foundation.wording import check_keywords
-from penstock.shards.options import EngineName
 from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
 

@@ -1,4 +1,4 @@
-"""The model of a prediction on a Ray cluster: workers predict groups of batches, and the order is kept.
+"""The model of a prediction or an evaluation on a Ray cluster: workers predict groups of batches, in order.
 
 In: batches of a model in order. Out: the same batches with their predictions, each once and in order. The
 predictions of each group are also saved beside the output until that is complete, by a digest of model and
@@ -13,21 +13,23 @@ import io
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
-from penstock.errors import OptionError, PathError, PenstockError
+from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
 from penstock.export.manifest import MANIFEST_NAME, is_export
 from penstock.foundation.keras_backend import VARIABLE
 from penstock.jobs.predict.new_rows import ModelBatch
 from penstock.jobs.predict.trained import open_trained
 from penstock.jobs.ray_cluster import Cluster, Shared
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.store_path import AnyPath, StorePath
 
 Predicted: TypeAlias = Mapping[str, "np.ndarray[Any, Any]"]
 
@@ -125,12 +127,15 @@ def predict_batches(shared: Shared, batches: Sequence[Mapping[str, Any]]) -> lis
 class SavedPredictions:
     """Predictions of groups of batches, in a hidden folder beside the output."""
 
-    def __init__(self, out: Path, *, resume: bool) -> None:
+    def __init__(self, out: AnyPath, *, resume: bool) -> None:
         """Open the folder.
 
         Args:
-            out: The output.
+            out: The output, on a disk or in an object store.
             resume: Whether to keep what an earlier run saved.
+
+        Raises:
+            StoreError: The store does not answer, or refuses.
         """
         self._folder = out.with_name(f".{out.name}.partial")
         if not resume:
@@ -138,8 +143,8 @@ class SavedPredictions:
 
     def find(self, digest: str) -> list[Predicted] | None:
         """Return saved predictions, or None; a file that is damaged does not count."""
+        data = self._read(digest)
         with contextlib.suppress(OSError, ValueError, KeyError, EOFError):
-            data = (self._folder / digest).read_bytes()
             if hashlib.sha256(data[32:]).digest() == data[:32]:
                 with np.load(io.BytesIO(data[32:])) as arrays:
                     found: list[dict[str, Any]] = [{} for _ in range(int(arrays["batches"]))]
@@ -155,18 +160,46 @@ class SavedPredictions:
 
         Raises:
             WriteError: The disk is full or fails.
+            StoreError: The store does not answer, or refuses.
         """
         arrays = {f"{i} {name}": each for i, batch in enumerate(predicted) for name, each in batch.items()}
         content = io.BytesIO()
         all_arrays: dict[str, Any] = {"batches": np.int64(len(predicted)), **arrays}
         np.savez(content, **all_arrays)
         data = content.getvalue()
+        whole = hashlib.sha256(data).digest() + data
+        if isinstance(self._folder, StorePath):
+            _open_store().put(self._folder / digest, whole)
+            return
         with AtomicFile(self._folder / digest, overwrite=True, syncs_folder=False) as file:
-            file.write(hashlib.sha256(data).digest() + data)
+            file.write(whole)
+
+    def _read(self, digest: str) -> bytes:
+        """Return a file of the folder; b"" if there is none."""
+        with contextlib.suppress(FileNotFoundError, NoSuchPathError):
+            if isinstance(self._folder, StorePath):
+                return bytes(_open_store().fetch(self._folder / digest).data)
+            return (self._folder / digest).read_bytes()
+        return b""
 
     def remove(self) -> None:
-        """Remove the folder."""
-        shutil.rmtree(self._folder, ignore_errors=True)
+        """Remove the folder.
+
+        Raises:
+            StoreError: The store does not answer, or refuses.
+        """
+        if not isinstance(self._folder, StorePath):
+            shutil.rmtree(self._folder, ignore_errors=True)
+        elif paths := [each.path for each in _open_store().list_objects(self._folder)]:
+            _open_store().delete(paths)
+
+
+def _open_store() -> Any:
+    """Return the module of requests to object stores, whose package is an extra."""
+    with importing("a path in an object store", "cloud"):
+        from penstock.storage import object_store  # noqa: PLC0415
+
+    return object_store
 
 
 @dataclass
@@ -182,14 +215,22 @@ class _Group:
 class RayModel:
     """Predicts batches on a cluster; `with` ends what is not done."""
 
-    def __init__(self, cluster: Cluster, folder: Path, saved: SavedPredictions | None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        folder: Path,
+        saved: SavedPredictions | None = None,
+        max_batches: int | None = None,
+    ) -> None:
         """Share the model.
 
         Args:
             cluster: Connection to Ray, which the caller closes.
             folder: Folder of the run or the export.
             saved: Where predictions are saved; None saves none.
+            max_batches: Maximum number of batches of a task; 32 by default.
         """
+        self._max_batches = max_batches or _GROUP_BATCHES
         self._cluster = cluster
         self._digest = digest_model(folder)
         self._shared = cluster.share(RemoteModel(folder, self._digest, os.environ.get(VARIABLE)))
@@ -209,7 +250,7 @@ class RayModel:
             for batch in batches:
                 group.append(batch)
                 size += sum(np.asarray(each).nbytes for each in (batch.inputs or {}).values())
-                if size >= _GROUP_BYTES or len(group) >= _GROUP_BATCHES:
+                if size >= _GROUP_BYTES or len(group) >= self._max_batches:
                     self._begin(group)
                     group, size = [], 0
                     yield from self._take(2 * self._cluster.num_workers)
@@ -220,6 +261,19 @@ class RayModel:
         yield from self._take(0)
         if failure is not None:
             raise failure
+
+    def predict_each(self, batches: Iterable[Mapping[str, Any]]) -> Iterator[Predicted]:
+        """Yield the predictions of batches of inputs, in order.
+
+        Raises:
+            PenstockError: A batch cannot be made; those before it are yielded first.
+        """
+        nothing = pa.record_batch({})
+        # Copies, because a loader reuses the memory of a batch before the task of its group begins.
+        copied = ({name: np.array(values) for name, values in each.items()} for each in batches)
+        for _, predicted in self.answer(ModelBatch(each, 0, nothing, (), 0) for each in copied):
+            if predicted is not None:
+                yield predicted
 
     def _begin(self, batches: list[ModelBatch]) -> None:
         inputs = [batch.inputs for batch in batches if batch.inputs is not None]

@@ -12,6 +12,8 @@ from penstock.jobs.predict import ray_model
 from penstock.jobs.predict.new_rows import ModelBatch
 from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.ray_model import RayModel, SavedPredictions, digest_model, find_model_folder
+from penstock.storage.object_store import list_objects
+from penstock.storage.store_path import StorePath
 
 
 class InOrder:
@@ -114,6 +116,31 @@ def test_error_of_a_batch_comes_after_the_batches_before_it(folder):
     assert list_values(next(answered) for _ in range(5)) == EXPECTED[:5]
     with pytest.raises(FieldError):
         next(answered)
+
+
+def test_inputs_are_predicted_in_order_although_the_loader_reuses_their_memory(folder):
+    memory = np.zeros(4)
+
+    def read():
+        for number in range(10):
+            memory[:] = number
+            yield {"x": memory}
+
+    cluster = InOrder()
+    model = RayModel(cluster, folder, max_batches=4)
+    assert [each["y"][0] for each in model.predict_each(read())] == [2 * n for n in range(10)]
+    assert cluster.num_tasks == 3
+
+
+def test_predictions_are_saved_beside_an_output_in_a_store(folder, s3):
+    out = StorePath("s3", "animals", "new/out.parquet")
+    first, second = InOrder(), InOrder()
+    assert interrupt(RayModel(first, folder, SavedPredictions(out, resume=False)), 8) == EXPECTED[:8]
+    assert {each.path.parent.name for each in list_objects(out.parent)} == {".out.parquet.partial"}
+    with RayModel(second, folder, SavedPredictions(out, resume=True)) as model:
+        assert list_values(model.answer(make_batches())) == EXPECTED
+    assert second.num_tasks == 4
+    assert list(list_objects(out.parent)) == []
 
 
 def test_run_that_is_not_seen_is_refused_by_the_machine_and_the_path(tmp_path):
