@@ -47,6 +47,10 @@ _QUEUED: Final = 2  # tasks beyond the number of workers, so that no worker wait
 _COUNT_SECONDS: Final = 5.0  # after which workers are counted again: clusters grow and shrink
 _LISTEN_SECONDS: Final = 10.0
 _MARKER_NAME: Final = "marker"
+_NOT_ACCEPTED: Final = (
+    "something listens there, but does not accept this process: the token differs, or it is not the head of "
+    "a Ray cluster"
+)
 
 _log = logging.getLogger("penstock")
 
@@ -298,7 +302,10 @@ def _connect(address: str | None) -> None:
             **({"include_dashboard": False} if where == "local" else {}),
         )
     except (AuthenticationError, ConnectionError, RuntimeError, ValueError) as error:
-        raise _refuse_address(where, str(error).strip().splitlines()[0]) from error
+        first_sentence = str(error).strip().splitlines()[0].partition(". ")[0]
+        # If the port answers, Ray gives no reason: it tries for 20 seconds, and prints the answers.
+        is_refused = isinstance(error, ConnectionError) and where not in ("auto", "local")
+        raise _refuse_address(where, _NOT_ACCEPTED if is_refused else first_sentence) from error
 
 
 def _check_listening(address: str) -> None:

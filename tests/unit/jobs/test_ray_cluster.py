@@ -1,9 +1,11 @@
 """What is refused before or instead of work on a Ray cluster; no cluster is started."""
 
 import pickle
+import socket
 from importlib.metadata import version
 
 import pytest
+from ray.exceptions import AuthenticationError
 
 from penstock.errors import OptionError, PathError
 from penstock.jobs import ray_cluster
@@ -78,3 +80,25 @@ def test_cluster_that_runs_on_this_machine_is_joined_only_if_it_is_named(
         monkeypatch.setenv("RAY_ADDRESS", variable)
     Cluster(address)
     assert found == [expected]
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConnectionError("Failed to connect to Ray cluster. More."), "token"),
+        (AuthenticationError("no authentication token was found"), "no authentication token was found"),
+    ],
+)
+def test_token_that_is_wrong_or_missing_is_named_in_the_error(monkeypatch, error, expected):
+    def fail(**_):
+        raise error
+
+    monkeypatch.setattr(ray_cluster.ray, "init", fail)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(OptionError) as caught:
+            Cluster(address)
+    assert caught.value.field == "address"
+    assert address in caught.value.got
+    assert expected in caught.value.got
+    assert "RAY_AUTH_TOKEN" in caught.value.advice
