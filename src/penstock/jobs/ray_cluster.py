@@ -186,8 +186,10 @@ class Cluster:
     @property
     def num_workers(self) -> int:
         """Number of tasks that can run at the same time now; at least 1."""
-        if self.max_workers is not None:
-            return self.max_workers
+        return min(self._num_cpus, self.max_workers or self._num_cpus)
+
+    @property
+    def _num_cpus(self) -> int:
         at, count = self._counted
         if time.monotonic() - at > _COUNT_SECONDS:
             count = int(ray.cluster_resources().get("CPU", 0))
@@ -199,7 +201,9 @@ class Cluster:
     @property
     def max_running(self) -> int:
         """Number of tasks that are submitted and not done, at most."""
-        return self.num_workers + (_QUEUED if self.max_workers is None else 0)
+        # With fewer workers than CPUs, a task in the queue would run at once.
+        can_wait = self.max_workers is None or self.max_workers >= self._num_cpus
+        return self.num_workers + (_QUEUED if can_wait else 0)
 
     def share(self, value: Any, folder: AnyPath | None = None) -> Shared:
         """Return a value for the arguments of tasks, which a worker process loads once.

@@ -102,3 +102,14 @@ def test_token_that_is_wrong_or_missing_is_named_in_the_error(monkeypatch, error
     assert address in caught.value.got
     assert expected in caught.value.got
     assert "RAY_AUTH_TOKEN" in caught.value.advice
+
+
+@pytest.mark.parametrize(
+    ("max_workers", "num_cpus", "expected"),
+    [(None, 4, (4, 6)), (4, 4, (4, 6)), (9, 4, (4, 6)), (2, 4, (2, 2)), (1, 0, (1, 3)), (None, 0, (1, 3))],
+)
+def test_tasks_wait_in_a_queue_only_if_all_cpus_may_be_used(monkeypatch, max_workers, num_cpus, expected):
+    monkeypatch.setattr(ray_cluster.ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray_cluster.ray, "cluster_resources", lambda: {"CPU": float(num_cpus)})
+    cluster = Cluster("local", max_workers)
+    assert (cluster.num_workers, cluster.max_running) == expected
