@@ -47,6 +47,7 @@ _QUEUED: Final = 2  # tasks beyond the number of workers, so that no worker wait
 _COUNT_SECONDS: Final = 5.0  # after which workers are counted again: clusters grow and shrink
 _LISTEN_SECONDS: Final = 10.0
 _MARKER_NAME: Final = "marker"
+_NOT_IMPORTED: Final = "failed to import on the worker"  # how Ray describes that it cannot load a function
 _NOT_ACCEPTED: Final = (
     "something listens there, but does not accept this process: the token differs, or it is not the head of "
     "a Ray cluster"
@@ -246,7 +247,7 @@ class Cluster:
 
         Raises:
             PenstockError: The task raised it.
-            WorkerError: The workers of the task ended again and again.
+            WorkerError: The workers of the task ended again and again, or lack a package.
         """
         try:
             return ray.get(reference)
@@ -254,6 +255,15 @@ class Cluster:
             cause = error.cause
             if isinstance(cause, PenstockError | MemoryError | KeyboardInterrupt):
                 raise cause from None
+            if isinstance(cause, ModuleNotFoundError) or _NOT_IMPORTED in str(cause):
+                package = getattr(cause, "name", None) or "penstock"
+                raise WorkerError(
+                    f"the machine {error.ip} of the cluster has no package {package!r}",
+                    field="engine",
+                    expected="the same packages as on this machine",
+                    got=f"no {package}",
+                    advice="Install Penstock with the same extras on all machines of the cluster.",
+                ) from error
             raise
         except RayError as error:
             raise WorkerError(

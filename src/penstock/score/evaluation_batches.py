@@ -33,20 +33,20 @@ Outputs: TypeAlias = Mapping[str, NDArray[Any]]
 
 
 @runtime_checkable
-class BatchPredictor(Protocol):
+class StreamPredictor(Protocol):
     """A model that predicts several batches at the same time."""
 
     def predict_each(self, batches: Iterable[Inputs]) -> Iterator[Outputs]:
         """Yield the predictions of batches, in order. The arrays of a batch may change after the next one."""
 
 
-Predict: TypeAlias = Callable[[Inputs], Outputs] | BatchPredictor
+Predict: TypeAlias = Callable[[Inputs], Outputs] | StreamPredictor
 """Predicts a batch, or batches in order: from inputs by name to predictions by target."""
 
 
 def predict_each(predict: Predict, batches: Iterable[Inputs]) -> Iterator[Outputs]:
     """Yield the predictions of batches, in order."""
-    return predict.predict_each(batches) if isinstance(predict, BatchPredictor) else map(predict, batches)
+    return predict.predict_each(batches) if isinstance(predict, StreamPredictor) else map(predict, batches)
 
 
 _KEY: Final = "traced"

@@ -5,9 +5,9 @@ import socket
 from importlib.metadata import version
 
 import pytest
-from ray.exceptions import AuthenticationError
+from ray.exceptions import AuthenticationError, RayTaskError
 
-from penstock.errors import OptionError, PathError
+from penstock.errors import OptionError, PathError, WorkerError
 from penstock.jobs import ray_cluster
 from penstock.jobs.ray_cluster import Cluster, Shared
 from penstock.storage import object_store
@@ -113,3 +113,22 @@ def test_tasks_wait_in_a_queue_only_if_all_cpus_may_be_used(monkeypatch, max_wor
     monkeypatch.setattr(ray_cluster.ray, "cluster_resources", lambda: {"CPU": float(num_cpus)})
     cluster = Cluster("local", max_workers)
     assert (cluster.num_workers, cluster.max_running) == expected
+
+
+@pytest.mark.parametrize(
+    ("cause", "package"),
+    [
+        (ModuleNotFoundError("No module named 'keras'", name="keras"), "keras"),
+        (RuntimeError("The remote function failed to import on the worker. This may be"), "penstock"),
+    ],
+)
+def test_machine_without_a_package_is_named(monkeypatch, cause, package):
+    def fail(reference):
+        raise RayTaskError("encode_blocks", "traceback", cause, ip="10.0.0.7")
+
+    monkeypatch.setattr(ray_cluster.ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray_cluster.ray, "get", fail)
+    with pytest.raises(WorkerError) as caught:
+        Cluster("local").get(None)
+    assert package in caught.value.got
+    assert "10.0.0.7" in caught.value.what
