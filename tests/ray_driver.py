@@ -120,7 +120,7 @@ class Killer:
     Args:
         plan: `node`, the raylet to end, or `driver`, once the conversion has reported a `stage` more than
             `after` times; or `workers`, the raylets of which the first worker is ended that runs `task`,
-            after that many reports.
+            after that many reports. A `node` with a `task` is ended while a worker of it runs the task.
     """
 
     def __init__(self, plan: dict[str, object]) -> None:
@@ -129,7 +129,7 @@ class Killer:
         self._left = plan.get("after", 0)
         self._is_due = Event()
         self._thread = Thread(target=self._watch, daemon=True)
-        if "workers" in plan:
+        if "task" in plan:
             self._thread.start()
             if not self._left:
                 self._is_due.set()
@@ -138,7 +138,7 @@ class Killer:
         if self.killed or progress.stage != self._plan["stage"]:
             return
         self._left -= 1
-        if "workers" in self._plan:
+        if "task" in self._plan:
             if self._left <= 0:
                 self._is_due.set()
         elif self._left < 0:
@@ -146,9 +146,11 @@ class Killer:
 
     def _watch(self) -> None:
         self._is_due.wait()
+        node = self._plan.get("node")
+        raylets = self._plan["workers"] if node is None else [node]
         while not self.killed:
-            for pid in find_workers(self._plan["workers"], self._plan["task"])[:1]:
-                self._kill(pid)
+            for pid in find_workers(raylets, self._plan["task"])[:1]:
+                self._kill(pid if node is None else node)
 
     def _kill(self, pid: int) -> None:
         self.killed.append(pid)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.shards.remote_staging import list_unfinished
-from penstock.storage.object_store import list_objects, look_up
+from penstock.storage.object_store import fetch, list_objects, look_up
 from penstock.storage.store_path import StorePath
 from ray_driver import CASES, convert_case, fingerprint
 from ray_nodes import RayNodes, run_driver, start_driver
@@ -113,6 +113,45 @@ def test_object_store_gets_the_same_files_although_a_worker_is_killed(nodes, tmp
     assert {name for name in folders if "/." not in name} == {f"{case}/penstock.json" for case in expected}
     assert len(folders) == 2 * len(expected)
     assert not any("shared-" in str(each.path) for each in list_objects(bucket))
+
+
+def read_manifest(out: Path | StorePath) -> dict[str, object]:
+    """Return the manifest without the name of the folder of the shards, which is random in a store."""
+    data = fetch(out / "penstock.json").data if isinstance(out, StorePath) else out / "penstock.json"
+    manifest = json.loads(bytes(data) if isinstance(out, StorePath) else data.read_bytes())
+    assert ("folder" in manifest) == isinstance(out, StorePath)
+    manifest.pop("folder", None)
+    return manifest
+
+
+def list_shards(manifest: dict[str, object]) -> dict[str, str]:
+    """Return the SHA-256 of each shard."""
+    splits = manifest["splits"].values()
+    return {shard["file"]: shard["sha256"] for split in splits for shard in split["shards"]}
+
+
+@pytest.mark.parametrize(
+    "stages", [("reading", "writing"), pytest.param(("writing", "reading"), marks=pytest.mark.long)]
+)
+def test_three_nodes_of_which_one_is_killed_disk_and_store_have_the_same_shards(
+    nodes, tmp_path, bucket, stages
+):
+    here = convert_here(tmp_path, "csv")["files"]
+    manifest = read_manifest(tmp_path / "local" / "csv")
+    shards = list_shards(manifest)
+    assert len(shards) > 8
+    assert shards.items() <= here.items()
+    there = convert_case({"folder": str(tmp_path)}, "csv", bucket / "csv")
+    assert there["files"] == without_manifest(here)
+    assert read_manifest(bucket / "csv") == manifest
+    for out, stage in zip((tmp_path / "ray", bucket / "nodes"), stages, strict=True):
+        lost = nodes.add()
+        task = "encode_blocks" if stage == "reading" else "write_shards"
+        kill = [{"stage": stage, "node": lost, "task": task}]
+        found = run_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill, out=str(out)))["csv"]
+        assert found["killed"] == [lost]
+        assert without_manifest(found["files"]) == without_manifest(here)
+        assert read_manifest(out / "csv") == manifest
 
 
 @pytest.mark.long
