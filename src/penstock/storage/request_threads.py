@@ -43,7 +43,8 @@ class RequestThreads:
                 self._calls.appendleft((future, call))
             else:
                 self._calls.append((future, call))
-            if self._num_idle:
+            # A thread that was woken counts as idle until it runs: each idle one takes one of these calls.
+            if len(self._calls) <= self._num_idle:
                 self._wake.notify()
             elif self._num_threads < self._most:
                 self._num_threads += 1
