@@ -62,15 +62,17 @@ class Piece:
         stop: Exclusive end.
         future: Future of the bytes.
         num_left: Number of announced frames in it that were not read yet.
+        is_held: Whether it can be found; otherwise it was released.
     """
 
-    __slots__ = ("future", "num_left", "start", "stop")
+    __slots__ = ("future", "is_held", "num_left", "start", "stop")
 
     def __init__(self, start: int, stop: int, num_frames: int, future: Future[memoryview]) -> None:
         self.start = start
         self.stop = stop
         self.future = future
         self.num_left = num_frames
+        self.is_held = True
 
     @property
     def offset(self) -> int:
@@ -116,7 +118,7 @@ class RangeBuffers:
         self._files = files
         self._lock = ProcessLock()
         self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by identity, oldest first
-        self._sorted: _Pieces | None = None  # None if pieces came or went since
+        self._sorted: _Pieces | None = None  # None if pieces came since, or one was found that is released
         self._num_bytes = 0
         self._largest_announce = 0
 
@@ -139,10 +141,9 @@ class RangeBuffers:
             pieces, at = self._find(frames)
             if self._request_rest(frames, at, is_urgent=True):
                 pieces, at = self._find(frames)
-            used, which = np.unique(at, return_inverse=True)
+            used, which, counts = np.unique(at, return_inverse=True, return_counts=True)
             if used[0] < 0:
                 raise RuntimeError("a requested range does not cover its frames")
-            counts = np.bincount(which, minlength=len(used))
             chosen = [pieces[i] for i in used.tolist()]
             for piece, num_frames in zip(chosen, counts.tolist(), strict=True):
                 piece.num_left -= num_frames
@@ -171,6 +172,7 @@ class RangeBuffers:
         with self._lock:
             for piece in self._pieces.values():
                 piece.future.cancel()
+                piece.is_held = False
             self._pieces.clear()
             self._sorted = None
             self._num_bytes = 0
@@ -183,13 +185,17 @@ class RangeBuffers:
     def _find(self, frames: Frames) -> tuple[list[Piece], NDArray[np.int64]]:
         """Return all pieces, and the number of the one that covers each frame, or -1."""
         known = self._sorted
-        if known is None:
-            known = self._sorted = _Pieces.sort(self._pieces.values())
-        at = np.searchsorted(known.starts, frames.begins, side="right") - 1
-        if known.pieces:
-            is_covered = (at >= 0) & (known.stops[at] >= frames.ends)
-            at = np.where(is_covered, known.furthest[at], -1)
-        return known.pieces, at
+        while True:
+            if known is None:
+                known = self._sorted = _Pieces.sort(self._pieces.values())
+            at = np.searchsorted(known.starts, frames.begins, side="right") - 1
+            if known.pieces:
+                is_covered = (at >= 0) & (known.stops[at] >= frames.ends)
+                at = np.where(is_covered, known.furthest[at], -1)
+            # Released pieces are seldom needed again: they stay in the sorted list until then.
+            if all(known.pieces[i].is_held for i in set(at.tolist()) if i >= 0):
+                return known.pieces, at
+            known = None
 
     def _request_rest(self, frames: Frames, at: NDArray[np.int64], *, is_urgent: bool) -> bool:
         """Request frames that no piece covers; return whether there are any."""
@@ -210,7 +216,7 @@ class RangeBuffers:
     def _forget(self, piece: Piece) -> None:
         if self._pieces.pop(id(piece), None) is not None:
             self._num_bytes -= piece.num_bytes
-            self._sorted = None
+            piece.is_held = False
 
     def _drop_oldest(self) -> None:
         """Release the oldest buffers beyond the limit: those of an iteration that was given up."""
