@@ -35,12 +35,14 @@ class Ticket(NamedTuple):
         step: Number of the batch in its epoch.
         picks: Its records, where the plan knows them already.
         ahead: What is read soon, where the plan knows that already.
+        continues: Whether the next epoch follows in the same iteration, so that it can be read ahead.
     """
 
     epoch: int
     step: int
     picks: Picks | None = None
     ahead: Picks | None = None
+    continues: bool = False
 
 
 class BatchPlan(Protocol):
@@ -63,8 +65,8 @@ class BatchPlan(Protocol):
     def reads_stretches(self) -> bool:
         """Whether what is read ahead lies together, so that announcing it is never in vain."""
 
-    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> Picks | None:
-        """Return what is worth announcing while a batch is made; None if nothing.
+    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:
+        """Return what is worth announcing while a batch is made, in the order in which it is needed.
 
         Args:
             ticket: The batch.
@@ -147,7 +149,7 @@ class FixedPlan:
 
     @property
     def reads_stretches(self) -> bool:
-        """Whether what is read ahead lies together, so that announcing it is never in vain."""
+        """Whether what is read ahead is contiguous, so that announcing it always saves time."""
         return self._window is not None
 
     @property
@@ -155,23 +157,61 @@ class FixedPlan:
         """Number of positions that are announced together; None if each batch is announced alone."""
         return self._order.window_records or self._stretch
 
-    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> Picks | None:
-        """Return a batch some steps on; of blocks, the next window with the first batch of each."""
+    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:
+        """Return a batch some steps later; of blocks, the next window with the first batch of each."""
         window, start = self._window, ticket.step * self._batch_size
         if window is None:
-            later = Ticket(ticket.epoch, ticket.step + _AHEAD)
-            if later.step >= self.num_steps(later.epoch):
-                return None
-            first, stop = self._positions(later)
-            return self._order.pick(later.epoch, first, stop)
-        number = start // window
-        is_first = is_first or start == 0
-        if not is_first and number == (start - self._batch_size) // window:
-            return None
-        begin = start if is_first else min((number + 1) * window, len(self._order))
-        stop = min((number + 2) * window, len(self._order))
-        picks = self._order.pick(ticket.epoch, begin, stop)
-        return Picks(np.sort(picks.rows[self._find_mine(begin, stop)]))
+            return self._find_later(ticket)
+        stop = min(start + self._batch_size, len(self._order))
+        last = self._find_window(stop - 1, window)
+        found = []
+        if is_first:
+            before = self._find_window(start, window) - 1
+            found = [self._pick_sorted(ticket.epoch, start, self._end_window(before + 1, window))]
+        else:
+            before = self._find_window(start - 1, window) if start else -1
+        # Announced before: the window after the last one of the batch before; of an epoch, the first window.
+        return found + [picks for i in range(before + 2, last + 2) for picks in self._pick_window(ticket, i)]
+
+    def _find_later(self, ticket: Ticket) -> list[Picks]:
+        """Return the records of a batch some steps later, if there is one."""
+        later = Ticket(ticket.epoch, ticket.step + _AHEAD)
+        num_steps = self.num_steps(ticket.epoch)
+        if later.step >= num_steps:
+            later = Ticket(ticket.epoch + 1, later.step - num_steps)
+            if not ticket.continues or later.step >= self.num_steps(later.epoch):
+                return []
+        return [self._order.pick(later.epoch, *self._positions(later))]
+
+    def _find_window(self, position: int, window: int) -> int:
+        """Return the number of the window of a position."""
+        return min(position // window, self._count_windows(window) - 1)
+
+    def _end_window(self, number: int, window: int) -> int:
+        """Return the exclusive end of a window."""
+        is_last = number == self._count_windows(window) - 1
+        return len(self._order) if is_last else (number + 1) * window
+
+    def _count_windows(self, window: int) -> int:
+        # In an order of blocks, what does not fill a window belongs to the last one.
+        num_full, rest = divmod(len(self._order), window)
+        return max(1, num_full + (rest > 0 and self._order.window_records is None))
+
+    def _pick_window(self, ticket: Ticket, number: int) -> list[Picks]:
+        """Return the records of a window; the one after the last is the first one of the next epoch."""
+        window, epoch = self._window or 1, ticket.epoch
+        if number == self._count_windows(window):
+            if not ticket.continues:
+                return []
+            epoch, number = epoch + 1, 0
+        return [self._pick_sorted(epoch, number * window, self._end_window(number, window))]
+
+    def _pick_sorted(self, epoch: int, start: int, stop: int) -> Picks:
+        """Return the records at some positions that are this rank's, in stored order."""
+        # A last batch that is left out is not read.
+        stop = max(start, min(stop, self.num_steps(epoch) * self._batch_size))
+        picks = self._order.pick(epoch, start, stop)
+        return Picks(np.sort(picks.rows[self._find_mine(start, stop)]))
 
     def _find_mine(self, start: int, stop: int) -> NDArray[np.bool_] | slice:
         """Return which of the records at some positions are this rank's."""
@@ -276,9 +316,9 @@ class BucketPlan:
             raise IndexError(f"epoch {ticket.epoch} has no batch {ticket.step}")
         return found.picks
 
-    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> Picks | None:  # noqa: ARG002
+    def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:  # noqa: ARG002
         """Return the records of its window with the first batch of each."""
-        return ticket.ahead
+        return [] if ticket.ahead is None else [ticket.ahead]
 
     def _first_steps(self, epoch: int, until: float = math.inf) -> list[int]:
         """Return the first step of each window, up to one behind a step; in the end, the number of steps."""

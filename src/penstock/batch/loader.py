@@ -480,10 +480,11 @@ def _tickets(
     parts: LoaderParts, epoch: int, step: int, stop: float, last_step: int | None
 ) -> Iterator[Ticket]:
     while epoch < stop:
+        continues = epoch + 1 < stop
         for ticket in parts.plan.tickets(epoch, step):
             if last_step is not None and ticket.step >= last_step:
                 return
-            yield ticket
+            yield ticket._replace(continues=True) if continues else ticket
         epoch, step = epoch + 1, 0
         if epoch < stop:
             parts.supply.check()  # each epoch begins with that, also where several are one iteration

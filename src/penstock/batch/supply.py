@@ -289,12 +289,10 @@ class Supply:
             if picks.sources is None:
                 return
 
-    def release(self) -> bool:
-        """Release what was read ahead; return whether there can be anything."""
-        remote = [source.scatter for source in self.sources if source.scatter.rows.is_remote]
-        for scatter in remote:
-            scatter.release()
-        return bool(remote)
+    def release(self) -> None:
+        """Release what was read ahead."""
+        for source in self.sources:
+            source.scatter.release()
 
     def check(self) -> None:
         """Check that the files have not changed since they were opened.
@@ -317,8 +315,8 @@ class PlannedRows:
 
     def release(self) -> None:
         """Release what was read ahead; an iteration has ended."""
-        if self._supply.release():
-            self._has_announced = False
+        self._supply.release()
+        self._has_announced = False
 
     def pick(self, ticket: Ticket) -> Picks:
         """Return the rows of a batch."""
@@ -378,8 +376,7 @@ class PlannedRows:
         if self._plan.reads_stretches or self._supply.is_slow:
             # Two threads may both take theirs for the first: then rows are announced twice.
             is_first, self._has_announced = not self._has_announced, True
-            ahead = self._plan.ahead(ticket, is_first=is_first)
-            if ahead is not None:
+            for ahead in self._plan.ahead(ticket, is_first=is_first):
                 # An error there is raised with its own batch.
                 with suppress(PenstockError):
                     self._supply.announce(ahead)

@@ -95,21 +95,76 @@ def test_cut_picks_keeps_sources_and_passes_beside_their_rows():
     assert cut_picks(Picks(rows), slice(1, 3)).sources is None
 
 
+def list_announced(plan, epochs, *, continues=False, start=0):
+    """Return the steps that announce windows, and the rows of each window, over several epochs."""
+    steps, windows = [], []
+    for epoch in epochs:
+        for ticket in plan.tickets(epoch, start if epoch == epochs[0] else 0):
+            is_first = (epoch, ticket.step) == (epochs[0], start)
+            is_followed = continues or epoch != epochs[-1]
+            found = plan.ahead(ticket._replace(continues=is_followed), is_first=is_first)
+            steps += [ticket.step] if found else []
+            windows += [picks.rows for picks in found]
+    return steps, windows
+
+
 def test_reads_of_an_order_of_blocks_are_announced_window_by_window():
     order = SplitOrder(1000, shuffle="block", seed=1, block_records=10, window_blocks=10)
     plan = FixedPlan(order, 40, "short")
     assert plan.reads_stretches
-    heard = [plan.ahead(ticket) for ticket in plan.tickets(0, 0)]
-    firsts = [step for step, ahead in enumerate(heard) if ahead is not None]
-    assert firsts == sorted({-(-100 * window // 40) for window in range(10)})
-    rows = np.concatenate([ahead.rows for ahead in heard if ahead is not None])
-    assert sorted(rows.tolist()) == list(range(1000))
-    first = heard[0].rows  # of two windows: blocks that lie together, all but where a block meets the end
-    assert np.count_nonzero(np.diff(first) != 1) <= 21
+    steps, windows = list_announced(plan, [0])
+    # The first batch announces two windows; the last window announces none.
+    assert steps == [100 * window // 40 for window in range(9)]
+    assert [sorted(rows) for rows in windows] == [
+        sorted(order.pick(0, start, start + 100).rows) for start in range(0, 1000, 100)
+    ]
+    # Blocks are contiguous, except where one meets the end.
+    assert all(np.count_nonzero(np.diff(rows) != 1) <= 11 for rows in windows)
+
+
+@pytest.mark.parametrize("num_rows", [95, 100, 199, 250, 1000])
+def test_windows_are_announced_once_each_over_the_end_of_an_epoch(num_rows):
+    order = SplitOrder(num_rows, shuffle="block", seed=1, block_records=10, window_blocks=10)
+    plan = FixedPlan(order, 40, "short")
+    rows = np.concatenate(list_announced(plan, [0, 1, 2])[1])
+    assert np.bincount(rows).tolist() == [3] * num_rows
+    # The next epoch is announced with the last window of an epoch.
+    rows = list_announced(plan, [4], continues=True)[1][-1]
+    first = order.pick(5, 0, 100 if num_rows >= 200 else num_rows).rows
+    assert rows.tolist() == sorted(first.tolist())
+
+
+def test_the_rest_after_the_last_whole_window_is_announced_with_it():
+    order = SplitOrder(190, shuffle="block", seed=1, block_records=10, window_blocks=10)
+    (rows,) = list_announced(FixedPlan(order, 40, "short"), [0])[1]
+    assert rows.tolist() == list(range(190))
+
+
+def test_batches_larger_than_a_window_announce_all_their_windows():
+    order = SplitOrder(1000, shuffle="block", seed=1, block_records=10, window_blocks=10)
+    rows = np.concatenate(list_announced(FixedPlan(order, 250, "short"), [0, 1])[1])
+    assert np.bincount(rows).tolist() == [2] * 1000
+
+
+def test_records_of_a_batch_that_is_left_out_are_not_announced():
+    order = SplitOrder(190, shuffle="block", seed=1, block_records=10, window_blocks=10)
+    (rows,) = list_announced(FixedPlan(order, 100, "drop"), [0])[1]
+    assert rows.tolist() == sorted(order.pick(0, 0, 100).rows.tolist())
+
+
+def test_an_iteration_from_the_middle_announces_the_rest_of_its_window():
+    order = SplitOrder(1000, shuffle="block", seed=1, block_records=10, window_blocks=10)
+    plan = FixedPlan(order, 40, "short")
+    windows = list_announced(plan, [0], start=6)[1]
+    assert windows[0].tolist() == sorted(order.pick(0, 240, 300).rows.tolist())
+    assert sorted(np.concatenate(windows).tolist()) == sorted(order.pick(0, 240, 1000).rows.tolist())
 
 
 def test_reads_of_other_orders_are_announced_some_batches_ahead():
     plan = FixedPlan(SplitOrder(100, shuffle="global", seed=1), 10, "short")
     assert not plan.reads_stretches
-    assert plan.ahead(Ticket(0, 1)).rows.tolist() == plan.picks(Ticket(0, 9)).rows.tolist()
-    assert plan.ahead(Ticket(0, 2)) is None
+    (ahead,) = plan.ahead(Ticket(0, 1))
+    assert ahead.rows.tolist() == plan.picks(Ticket(0, 9)).rows.tolist()
+    assert plan.ahead(Ticket(0, 2)) == []
+    (ahead,) = plan.ahead(Ticket(0, 2, continues=True))
+    assert ahead.rows.tolist() == plan.picks(Ticket(1, 0)).rows.tolist()

@@ -19,6 +19,7 @@ from penstock.errors import (
 )
 from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
+from penstock.read import range_buffers
 from store_server import put_object, upload_folder
 
 NUM_ROWS = 6000
@@ -53,6 +54,10 @@ def local(tmp_path_factory) -> Path:
 
 def load(dataset, **options):
     return [inputs["name"] for inputs, _ in dataset["train"].loader(batch_size=256, seed=5, **options)]
+
+
+def find_bytes(folder):
+    return sum(path.stat().st_size for path in folder.glob("train-*.tfrecord"))
 
 
 def names(batches):
@@ -101,6 +106,46 @@ def test_a_loader_resumes_in_the_middle_of_a_window(proxy, local):
     rest = [inputs["name"] for inputs, _ in loader]
     assert names(rest) == whole[7:]
     assert proxy.count(ending=".tfrecord") <= 8  # ranges, not records
+
+
+def test_the_next_epoch_is_read_ahead_in_bounded_memory(proxy, local, monkeypatch):
+    monkeypatch.setattr(range_buffers, "GAP_BYTES", 0)
+    options = {"batch_size": 64, "seed": 5, "shuffle": "block", "block_records": 60, "window_blocks": 10}
+    loader = ps.open("s3://animals/pets")["train"].loader(repeat=3, **options)
+    ranges = loader._parts.supply.sources[0].scatter._ranges
+    same = ps.open(local)["train"].loader(repeat=3, **options)
+    window_bytes = find_bytes(local) * 600 // len(ps.open(local)["train"])
+    for (inputs, _), (expected, _) in zip(loader, same, strict=True):
+        assert names([inputs["name"]]) == names([expected["name"]])
+        # Two windows, the last of which may be twice as large, and those of batches in the making.
+        assert ranges._num_bytes <= 5 * window_bytes
+    assert ranges._num_bytes == 0
+
+
+def test_the_first_window_of_the_next_epoch_is_requested_with_the_last_of_this(proxy, local):
+    dataset = ps.open("s3://animals/pets")
+    loader = dataset["train"].loader(batch_size=256, shuffle="block", seed=5, repeat=2, num_threads=0)
+    batches = iter(loader)
+    for _ in range(loader.steps_per_epoch):
+        next(batches)
+    ranges = loader._parts.supply.sources[0].scatter._ranges
+    num_bytes = ranges._num_bytes  # of the next epoch: all of it, as the data is smaller than a window
+    assert num_bytes > find_bytes(local) * 3 // 4
+    num_requests = proxy.count(ending=".tfrecord")
+    assert len(list(batches)) == loader.steps_per_epoch
+    assert proxy.count(ending=".tfrecord") <= num_requests + len(ranges._pieces) + 4
+
+
+def test_two_requests_come_before_the_first_ranges(s3):
+    table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
+    ps.convert(table, "s3://animals/table", target="sold", num_shards=20)
+    for shuffle in (False, True):
+        s3.clear()
+        with iter(ps.open("s3://animals/table")["train"].loader(batch_size=64, shuffle=shuffle)) as batches:
+            next(batches)
+        names = [each.key.rpartition("/")[2] for each in s3.requests]
+        assert names[:2] == ["penstock.json", "all.idx"]
+        assert all(name.endswith(".tfrecord") for name in names[2:])
 
 
 def test_single_shards_and_patterns_use_the_manifest(proxy, local):
