@@ -157,13 +157,13 @@ from pathlib import Path
 import numpy as np
 import penstock as ps
 from penstock.errors import WriteError
-from penstock.shards import conversion
+from penstock.shards import conversion, engine
 from penstock.shards.staging import Staging
 from staged_writing import fingerprint
 
 disk, elsewhere = Path(sys.argv[1]), Path(sys.argv[2])
-conversion.RowStore = functools.partial(conversion.RowStore, max_memory_bytes=int(sys.argv[3]))
-conversion._MAX_FINISHING = 1
+engine.RowStore = functools.partial(engine.RowStore, max_memory_bytes=int(sys.argv[3]))
+engine._MAX_FINISHING = conversion._MAX_FINISHING = 1
 begun = []
 begin_shard = Staging.shard
 
@@ -406,7 +406,7 @@ def test_p09_same_input_gives_the_same_bytes_with_any_number_of_workers(
     found = []
     for workers, memory in ((1, 1 << 28), (2, 1 << 28), (8, 1 << 28), (2, 1 << 14), (8, 0)):
         store = functools.partial(RowStore, max_memory_bytes=memory)
-        monkeypatch.setattr("penstock.shards.conversion.RowStore", store)
+        monkeypatch.setattr("penstock.shards.engine.RowStore", store)
         out = tmp_path / f"{workers} {memory}"
         ps.convert(
             SOURCES[kind](tmp_path), out, id="row", num_shards=3, workers=workers, compression=compression

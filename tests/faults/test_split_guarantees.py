@@ -164,7 +164,7 @@ def test_x04_file_that_changes_to_one_of_the_same_hash_is_noticed(tmp_path):
         for path in paths:
             writer.write({"data": path})
         writer._flush()
-        for worked in writer._conversion._results.drain():
+        for worked in writer._conversion._engine.drain():
             writer._conversion._take(worked)
         paths[0].write_bytes(second)
         with pytest.raises(ChangedFileError) as caught:

@@ -70,7 +70,7 @@ def list_workers_devices(num_devices: int | None) -> list[Any]:
         by_worker.setdefault(device.process_index, []).append(device)
     least = min(map(len, by_worker.values()))
     if num_devices is not None and num_devices > least:
-        advice = "On CPUs, XLA_FLAGS=--xla_force_host_platform_device_count=N gives N devices."
+        advice = "On CPUs, the environment variable JAX_NUM_CPU_DEVICES=N gives N devices."
         raise OptionError(
             "num_devices",
             field="num_devices",

@@ -47,6 +47,7 @@ def split_of(path: AnyPath) -> str:
     """Return the split named by a whole word of the file name, else by the folder (`train`), else "all".
 
     Example:
+        >>> from pathlib import Path
         >>> split_of(Path("pets/data.train.tfrecord"))
         'train'
     """

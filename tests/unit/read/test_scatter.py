@@ -319,11 +319,12 @@ def test_readers_share_the_files_that_a_process_may_open(tmp_path, monkeypatch):
     paths = write_shards(tmp_path / "many", [1] * 40)
     first, second = scatter_of(paths), scatter_of(paths)
     assert read_in_the_core(first, range(40)) == list(range(40))
-    assert first.files.num_open == 32
+    alone = first.files.num_open
+    assert 8 <= alone <= 32  # fewer if the process has other readers
     assert read_in_the_core(second, range(40)) == list(range(40))
-    assert second.files.num_open == 16
     assert read_in_the_core(first, reversed(range(40))) == list(reversed(range(40)))
-    assert first.files.num_open == 16
+    assert 8 <= first.files.num_open == second.files.num_open <= 16
+    assert first.files.num_open < alone or alone == 8
 
 
 @pytest.mark.usefixtures("way")

@@ -47,6 +47,7 @@ OTHER_OPTIONS = {
     "workers": 2,
     "overwrite": True,
     "resume": True,
+    "clean": True,
     "engine": "ray",
     "address": "head:6379",
 }

@@ -5,7 +5,6 @@ import gzip
 import hashlib
 import os
 import resource
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -185,7 +184,7 @@ def test_shard_and_indexes_are_synced_before_their_names_and_these_before_the_en
 def test_complete_shard_with_a_fault_anywhere_is_not_complete(tmp_path, compression):
     entry = write_shard(tmp_path, compression)
     assert is_complete(tmp_path, entry)
-    assert not is_complete(tmp_path, replace(entry, num_records=entry.num_records + 1))
+    assert not is_complete(tmp_path, entry._replace(num_records=entry.num_records + 1))
     for name in names(tmp_path):
         path = tmp_path / name
         data = path.read_bytes()

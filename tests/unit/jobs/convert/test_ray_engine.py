@@ -23,7 +23,8 @@ ROWS = RawRows(Block(0, 3, {}, path="pets.csv"), PLAN)
 def check(faults, faults_here, host="worker-7"):
     engine = object.__new__(RayEngine)
     engine._work = lambda block: SimpleNamespace(faults=faults_here)
-    engine._check_paths(SimpleNamespace(block=ROWS, faults=faults), host)
+    engine._check_paths(worked := SimpleNamespace(block=ROWS, faults=faults), host)
+    return worked
 
 
 MISSING = CellFault(1, "photo", "an image file", "no such file")
@@ -46,4 +47,4 @@ def test_file_that_only_the_worker_does_not_see_is_an_error_of_the_cluster():
     ],
 )
 def test_other_rejected_rows_are_left_to_on_error(faults, faults_here, host):
-    check(faults, faults_here, host)
+    assert check(faults, faults_here, host).faults == faults
