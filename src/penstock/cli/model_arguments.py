@@ -240,11 +240,18 @@ def _parse_weights(text: str) -> dict[str, float]:
 
 def _check_paths(args: argparse.Namespace) -> None:
     """Find paths that do not exist before Keras is loaded, which takes seconds."""
-    from penstock.storage.paths import refuse_missing  # noqa: PLC0415 - NumPy, which the help does not need
-
     for path in args.paths:
         if not any(sign in path for sign in "*?["):
-            refuse_missing(Path(path))
+            _refuse_missing(path)
+
+
+def _refuse_missing(path: str) -> None:
+    from penstock.storage.paths import refuse_missing  # noqa: PLC0415 - NumPy, which the help does not need
+    from penstock.storage.store_path import as_path  # noqa: PLC0415 - as above
+
+    found = as_path(path)
+    if isinstance(found, Path):  # objects are looked up when they are opened
+        refuse_missing(found)
 
 
 def _add_evaluate(parser: argparse.ArgumentParser) -> None:
@@ -344,9 +351,7 @@ def _add_export(parser: argparse.ArgumentParser) -> None:
 
 def _check_run(args: argparse.Namespace) -> None:
     """Find a run that does not exist before Keras is loaded."""
-    from penstock.storage.paths import refuse_missing  # noqa: PLC0415 - NumPy, which the help does not need
-
-    refuse_missing(Path(args.folder))
+    _refuse_missing(args.folder)
 
 
 def _add_report(parser: argparse.ArgumentParser) -> None:

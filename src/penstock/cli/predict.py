@@ -23,6 +23,7 @@ from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.options import PredictOptions, make_predict_options
 from penstock.jobs.predict.predict import PredictProgress, run_prediction
 from penstock.jobs.predict.predictions import Predictions
+from penstock.storage.output_file import find_size
 
 _OPTIONS: Final = (
     *("split", "batch_size", "on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows"),
@@ -55,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
         return status
     _print_notes(done)
     if args.out is not None:
-        size = format_size(done.out.stat().st_size) if done.out is not None else ""
+        size = format_size(find_size(done.out)) if done.out is not None else ""
         print(f"{format_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
     return status
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from penstock.cli.command import import_quietly
@@ -17,6 +16,8 @@ from penstock.foundation.wording import format_size
 from penstock.jobs.model_file import load_model
 from penstock.report.options import ReportOptions
 from penstock.report.report import USUAL_NAME, is_run, run_report
+from penstock.storage.output_file import find_size
+from penstock.storage.store_path import as_path
 
 _OPTIONS: Final = ("split", "records", "samples", "mistakes", "importance_records", "seed")
 
@@ -49,5 +50,5 @@ def run(args: argparse.Namespace) -> int:
             print(f"  {escape(each['text'])}")
     for note in report["notes"]:
         print(f"note: {escape(note)}")
-    print(f"{escape(str(out))}, {format_size(Path(out).stat().st_size)}: open it in a browser.")
+    print(f"{escape(str(out))}, {format_size(find_size(as_path(out)))}: open it in a browser.")
     return 0

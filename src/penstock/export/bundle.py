@@ -25,7 +25,6 @@ from penstock.model.keras_predictor import KerasPredictor
 from penstock.storage.atomic import AtomicFile
 from penstock.training.average import average_models
 from penstock.training.run import (
-    WEIGHTS_NAME,
     Run,
     assign_weights,
     find_precision,
@@ -35,7 +34,7 @@ from penstock.training.run import (
     save_weights,
     take_model,
 )
-from penstock.training.run_files import MOST_RUNS, OWN_MODEL
+from penstock.training.run_files import MOST_RUNS, OWN_MODEL, WEIGHTS_NAME
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 

@@ -14,12 +14,13 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from penstock.errors import ExportError, NoSuchPathError, OptionError, PathError
+from penstock.errors import ExportError, NoSuchPathError, OptionError, PathError, importing
 from penstock.export.formats import FORMATS, ExportedModel
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.json_text import write_json
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.open_file import OpenFile
+from penstock.storage.store_path import StorePath
 from penstock.transform.map import MapFunction
 
 MANIFEST_NAME: Final = "export.json"
@@ -68,6 +69,33 @@ def write_manifest(folder: Path, format_name: str, details: Mapping[str, Any]) -
 def is_export(folder: Path) -> bool:
     """Whether a folder is an export."""
     return (folder / MANIFEST_NAME).is_file()
+
+
+def copy_export(folder: StorePath) -> Path | None:
+    """Return a local copy of an export in an object store; None if the folder is not an export.
+
+    Raises:
+        ExportError: The manifest of the export is not valid.
+        MissingPackageError: The package for object stores is not installed.
+        StoreError: The store does not answer, or refuses.
+    """
+    with importing(f"{folder.scheme}://", "cloud"):
+        from penstock.storage.folder_copy import (  # noqa: PLC0415 - obstore, which only stores need
+            copy_folder,
+            copy_named,
+            make_temporary_folder,
+        )
+        from penstock.storage.object_store import look_up  # noqa: PLC0415 - as above
+
+    if look_up(folder / MANIFEST_NAME) is None:
+        return None
+    if folder.is_writable:
+        return copy_folder(folder, lambda _: True)
+    copy = make_temporary_folder()
+    copy_named(folder, [MANIFEST_NAME], copy)
+    listed = read_export_json(copy / MANIFEST_NAME).child("files").children()
+    copy_named(folder, [_check_name(name, each) for name, each in listed.items()], copy)
+    return copy
 
 
 def read_manifest(folder: Path) -> ExportManifest:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.errors import NoSuchPathError, OptionError, PathError, StateError, importing
+from penstock.errors import NoSuchPathError, OptionError, StateError, importing
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import check_keywords, show
 from penstock.jobs.stored_data import open_as_trained
@@ -23,8 +23,9 @@ from penstock.report.options import ReportOptions
 from penstock.report.page import draw_page
 from penstock.score.importance import find_inputs
 from penstock.shards.lock import OWNER_NAME
-from penstock.storage.atomic import AtomicFile, refuse_existing
+from penstock.storage.output_file import find_object, open_output, refuse_output
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath, as_path, is_store_path
 from penstock.transform.map import MapFunction
 
 if TYPE_CHECKING:
@@ -106,15 +107,13 @@ def run_report(
     Raises:
         PenstockError: See `write_report`.
     """
-    path = None if out is None else Path(out)
-    if path is not None and path.is_dir():
-        raise PathError("is a folder", path=path, advice="Pass the path of an HTML file.")
-    if path is not None and not options.overwrite:
-        refuse_existing(path)
+    path = None if out is None else as_path(out)
+    if path is not None:
+        refuse_output(path, overwrite=options.overwrite)
     if hasattr(source, "predictor"):
         report = _report_run(source, data, options, on_progress)
     elif is_run(source):
-        report = _report_folder(Path(source), data, options, (model, functions), on_progress)  # type: ignore[arg-type]
+        report = _report_folder(as_path(source), data, options, (model, functions), on_progress)  # type: ignore[arg-type]
     elif data is not None or model is not None:
         given = "data" if data is not None else "model"
         raise OptionError(given, field=given, expected="a run to report on", got=show(source))
@@ -123,19 +122,26 @@ def run_report(
         report = _report_data(source, options, on_progress)
     if path is not None:
         page = draw_page(report).encode()
-        with AtomicFile(path, overwrite=options.overwrite) as file:
+        with open_output(path, overwrite=options.overwrite) as file:
             file.write(page)
     return report
 
 
 def is_run(source: object) -> bool:
     """Whether a path is the folder of a run, an ensemble or a cross-validation."""
-    return isinstance(source, str | os.PathLike) and Path(source, _RUN_NAME).is_file()
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = as_path(source)
+    return (path / _RUN_NAME).is_file() if isinstance(path, Path) else find_object(path / _RUN_NAME)
 
 
 def _refuse_unfinished(source: object) -> None:
     """Raise an error for the folder of a run whose training has begun, and which has no settings yet."""
-    if isinstance(source, str | os.PathLike) and Path(source, OWNER_NAME).is_file():
+    if (
+        isinstance(source, str | os.PathLike)
+        and not is_store_path(source)
+        and Path(source, OWNER_NAME).is_file()
+    ):
         raise StateError(
             "run",
             path=source,
@@ -165,7 +171,7 @@ def _report_data(source: Any, options: ReportOptions, on_progress: OnProgress | 
 
 
 def _report_folder(
-    folder: Path,
+    folder: AnyPath,
     data: Dataset | PathLike | None,
     options: ReportOptions,
     code: tuple[Any, Mapping[str, MapFunction] | None],
@@ -173,21 +179,22 @@ def _report_folder(
 ) -> dict[str, Any]:
     with importing("write_report", "train"):
         from penstock.report.run_report import describe_folds, read_folds  # noqa: PLC0415 - YAML
-        from penstock.training.run_files import find_data  # noqa: PLC0415 - YAML
+        from penstock.training.run_files import copy_run, find_data  # noqa: PLC0415 - YAML
 
-    settings = read_folds(folder)
+    files = folder if isinstance(folder, Path) else copy_run(folder)
+    settings = read_folds(files)
     if settings is None:
         with importing_keras("write_report"):
             from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
 
         return _report_run(open_run(folder, *code), data, options, on_progress)
     stored = find_data(folder, settings)
-    if not isinstance(stored, list) and not stored.exists():
+    if isinstance(stored, Path) and not stored.exists():
         stored = folder / "folds"  # a copy of its records, by fold
     found, notes = _open_data(stored if data is None else data, {})
     described = None if found is None else describe_data(found, options, on_progress)
-    folds = describe_folds(folder, settings)
-    return _make("folds", folder.resolve().name, folds=folds, data=described, notes=notes)
+    folds = {**describe_folds(files, settings), "folder": str(folder)}
+    return _make("folds", _name_folder(folder), folds=folds, data=described, notes=notes)
 
 
 def _report_run(
@@ -214,13 +221,17 @@ def _report_run(
     model = getattr(run, "model", None)
     return _make(
         "run",
-        Path(getattr(run, "folder", "run")).resolve().name,
+        _name_folder(getattr(run, "folder", Path("run"))),
         notes=notes,
         data=described,
         evaluation=evaluation,
         run=describe_training(run),
         model=None if model is None else describe_model(model),
     )
+
+
+def _name_folder(folder: AnyPath) -> str:
+    return folder.resolve().name if isinstance(folder, Path) else folder.name
 
 
 def _open_data(data: Any, schema: Mapping[str, Any]) -> tuple[Dataset | None, list[str]]:

@@ -9,12 +9,12 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, PenstockError, StateError
+from penstock.errors import NotPicklableError, OptionError, PenstockError, StateError
 from penstock.foundation.html import Html, display_safely, draw_curves, make_block, make_table
 from penstock.foundation.json_text import write_json
 from penstock.foundation.wording import count
@@ -27,6 +27,7 @@ from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath, StorePath, as_path
 from penstock.training.average import average_models
 from penstock.training.checkpoint import read_result
 from penstock.training.history import list_metrics, pair_runs, read_history
@@ -34,12 +35,17 @@ from penstock.training.members import without_part_outputs
 from penstock.training.precision import in_precision
 from penstock.training.run_files import (
     CONFIG_NAME,
+    FIELDS_NAME,
+    MEMBER_NAME,
     PIPELINE_NAME,
+    WEIGHTS_NAME,
     check_facts,
+    copy_run,
     find_data,
     read_choices,
     read_count,
     read_run_config,
+    refuse_other_folder,
 )
 from penstock.training.snapshot import copy_array, pair_weights
 from penstock.training.tensor_file import read_tensors, write_tensors
@@ -49,8 +55,6 @@ from penstock.transform.pipeline import Pipeline
 
 _log = logging.getLogger("penstock")
 
-WEIGHTS_NAME: Final = "weights.safetensors"
-FIELDS_NAME: Final = "fields.json"
 _FINGERPRINT: Final = "pipeline"
 _MOST_TARGETS: Final = 8
 _MOST_MEMBERS: Final = 6
@@ -62,7 +66,7 @@ class Run:
     """A finished training run.
 
     Attributes:
-        folder: Folder of the run.
+        folder: Folder of the run, which may be in an object store.
         model: The Keras model, with the weights of the best epoch.
         pipeline: Pipeline that turns records into the inputs of the model.
         tasks: Task of each target.
@@ -71,6 +75,7 @@ class Run:
         settings: Content of `run.yaml`.
         choices: What was measured and chosen on the validation records, by target with classes.
         members: Runs of an ensemble, whose predictions `model` averages; empty for a single run.
+        copy: Local copy of the folder, if it is in an object store; removed when the process ends.
 
     Example:
         ```python
@@ -80,7 +85,7 @@ class Run:
         ```
     """
 
-    folder: Path
+    folder: AnyPath
     model: Any
     pipeline: Pipeline
     tasks: Mapping[str, Task]
@@ -89,9 +94,15 @@ class Run:
     settings: Mapping[str, Any]
     choices: Mapping[str, ValidationChoice] = field(default_factory=dict)
     members: Sequence[Run] = ()
+    copy: Path | None = None
 
     @property
-    def data(self) -> Path | list[Path]:
+    def files(self) -> Path:
+        """The local folder with the files of the run."""
+        return self.copy if isinstance(self.folder, StorePath) and self.copy else Path(self.folder)
+
+    @property
+    def data(self) -> AnyPath | list[AnyPath]:
         """The path of the training data; a list of paths, if single files were given."""
         return find_data(self.folder, self.settings)
 
@@ -111,8 +122,8 @@ class Run:
                 advice="Pass the path of its folder instead, and open the run from it: "
                 f"ps.open_run({str(self.folder)!r}, {', '.join(given)}).",
             )
-        folder = self.folder.resolve()
-        return _reopen, (str(folder), read_result(folder)[1])
+        folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
+        return _reopen, (str(folder), read_result(self.files)[1])
 
     def _repr_html_(self) -> str:
         return display_safely(repr(self), self._draw)
@@ -140,7 +151,8 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     The model of an ensemble averages its members, which are in `members`.
 
     Args:
-        path: Folder of the run.
+        path: Folder of the run, which may be in an object store: its files, without checkpoints and data, are
+            then copied to a temporary folder.
         model: The model, or a function that returns it, if the run was trained with a user's own: a run
             stores weights, never code. An ensemble needs a function.
         functions: Functions of the pipeline's maps, by name.
@@ -156,15 +168,27 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
         run.predictor()({"age": np.array([0.5, -1.0], np.float32)})  # by target, for batches of your own
         ```
     """
-    folder = Path(path)
+    folder = as_path(path)
+    if isinstance(folder, Path):
+        return _open_folder(folder, None, model, functions)
+    copy = copy_run(folder)
+    from penstock.storage.folder_copy import naming_original  # noqa: PLC0415 - loaded by `copy_run`
+
+    with naming_original(copy, folder):
+        return _open_folder(copy, folder, model, functions)
+
+
+def _open_folder(
+    folder: Path, origin: StorePath | None, model: Any, functions: Mapping[str, MapFunction] | None
+) -> Run:
+    """Open a run from its folder, or from a local copy of its folder in an object store."""
     if not (folder / CONFIG_NAME).is_file():
-        advice = "Pass a folder that 'penstock train --out' wrote."
-        raise NoSuchPathError(f"is not a run (it has no {CONFIG_NAME})", path=folder, advice=advice)
+        raise refuse_other_folder(folder)
     settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
     if "folds" in settings:
         raise _make_folds_error(folder)
     if "ensemble" in settings:
-        return _open_ensemble(folder, settings, model, functions)
+        return _open_ensemble(folder, origin, settings, model, functions)
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
     facts = settings.get("facts", {})
     check_facts(facts, folder / CONFIG_NAME)
@@ -179,7 +203,8 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     load_weights(folder, model, pipeline)
     logits = facts.get("logits") or find_logits(model, tasks, pipeline)
     choices = read_choices(facts, folder / CONFIG_NAME)
-    return Run(folder, model, pipeline, tasks, logits, read_history(folder), settings, choices)
+    history, copy = read_history(folder), None if origin is None else folder
+    return Run(origin or folder, model, pipeline, tasks, logits, history, settings, choices, copy=copy)
 
 
 FOLD_NAME: Final = "fold-{}"
@@ -188,12 +213,13 @@ FOLD_NAME: Final = "fold-{}"
 OUT_OF_FOLD_NAME: Final = "predictions.parquet"
 """File of the out-of-fold predictions of a cross-validation."""
 
-MEMBER_NAME: Final = "member-{}"
-"""Folder of a member of an ensemble, with its number from 1."""
-
 
 def _open_ensemble(
-    folder: Path, settings: Mapping[str, Any], model: Any, functions: Mapping[str, MapFunction] | None
+    folder: Path,
+    origin: StorePath | None,
+    settings: Mapping[str, Any],
+    model: Any,
+    functions: Mapping[str, MapFunction] | None,
 ) -> Run:
     """Open the members of an ensemble, and average them."""
     path = folder / CONFIG_NAME
@@ -207,8 +233,12 @@ def _open_ensemble(
             advice="Pass the function that builds it: model=build.",
         )
     number = read_count(settings, "ensemble", "members", path) or 0
-    members = [open_run(folder / MEMBER_NAME.format(each + 1), model, functions) for each in range(number)]
-    found, stored = combine_digests([each.folder for each in members]), read_result(folder)[1]
+    names = [MEMBER_NAME.format(each + 1) for each in range(number)]
+    members = [
+        _open_folder(folder / name, None if origin is None else origin / name, model, functions)
+        for name in names
+    ]
+    found, stored = combine_digests([each.files for each in members]), read_result(folder)[1]
     if found != stored:
         raise StateError(
             "SHA-256 of the weights of the members",
@@ -217,7 +247,8 @@ def _open_ensemble(
             got=found,
             advice="A member was trained again after that: train the ensemble in a new folder.",
         )
-    return make_ensemble(folder, settings, members)
+    made = make_ensemble(folder, settings, members)
+    return made if origin is None else replace(made, folder=origin, copy=folder)
 
 
 def make_ensemble(folder: Path, settings: Mapping[str, Any], members: Sequence[Run]) -> Run:
@@ -268,7 +299,8 @@ def is_model_function(model: Any) -> bool:
 
 def _reopen(folder: str, digest: str | None) -> Run:
     """Open a run that was pickled, if its weights are still the same."""
-    found = read_result(Path(folder))[1]
+    path = as_path(folder)
+    found = read_result(path if isinstance(path, Path) else copy_run(path))[1]
     if found != digest:
         raise StateError(
             "SHA-256 of the weights",

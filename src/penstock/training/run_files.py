@@ -13,13 +13,15 @@ from typing import Any, Final, get_args
 
 import yaml
 
-from penstock.errors import SchemaError
+from penstock.errors import NoSuchPathError, SchemaError, importing
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.safe_yaml import read_yaml
 from penstock.foundation.wording import find_nearest, show
 from penstock.model.task import Kind
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path
+from penstock.training.history import HISTORY_NAME
 from penstock.training.validation_choice import ValidationChoice
 
 CONFIG_NAME: Final = "run.yaml"
@@ -107,14 +109,76 @@ DATA_NAME: Final = "data"
 """Folder of the data set in the folder of a run that was trained on raw data."""
 
 
-def find_data(folder: Path, settings: Mapping[str, Any]) -> Path | list[Path]:
+STATE_NAME: Final = "state.json"
+WEIGHTS_NAME: Final = "weights.safetensors"
+FIELDS_NAME: Final = "fields.json"
+MEMBER_NAME: Final = "member-{}"
+"""Folder of a member of an ensemble, with its number from 1."""
+
+RUN_NAMES: Final = (CONFIG_NAME, PIPELINE_NAME, FIELDS_NAME, WEIGHTS_NAME, HISTORY_NAME, STATE_NAME)
+"""Files of a run that its readers need."""
+
+_FOR_TRAINING: Final = ("checkpoints", DATA_NAME, "folds", "head")
+"""Folders in a run that only training needs, and its data."""
+
+
+def find_data(folder: AnyPath, settings: Mapping[str, Any]) -> AnyPath | list[AnyPath]:
     """Return the path of the data of a run, or the paths of several files, from its settings."""
     stored = settings.get("data", DATA_NAME)
-    paths = [folder / each for each in (stored if isinstance(stored, list) else [stored])]
+    paths = [_locate(folder, each) for each in (stored if isinstance(stored, list) else [stored])]
     return paths if isinstance(stored, list) else paths[0]
 
 
-STATE_NAME: Final = "state.json"
+def _locate(folder: AnyPath, stored: str) -> AnyPath:
+    if is_store_path(stored):
+        return parse_store_path(stored)
+    if isinstance(folder, StorePath) and Path(stored).is_absolute():
+        return Path(stored)
+    return folder / stored
+
+
+def copy_run(folder: StorePath) -> Path:
+    """Return a local copy of the files of a run in an object store, without checkpoints and data.
+
+    Raises:
+        NoSuchPathError: The folder holds no run.
+        MissingPackageError: The package for object stores is not installed.
+        StoreError: The store does not answer, or refuses.
+    """
+    with importing(f"{folder.scheme}://", "cloud"):
+        from penstock.storage.folder_copy import (  # noqa: PLC0415 - obstore, which only stores need
+            copy_folder,
+            copy_named,
+            make_temporary_folder,
+        )
+
+    if folder.is_writable:
+        try:
+            return copy_folder(folder, _is_read)
+        except NoSuchPathError:
+            raise refuse_other_folder(folder) from None
+    copy = make_temporary_folder()
+    copy_named(folder, RUN_NAMES, copy)
+    if not (copy / CONFIG_NAME).is_file():
+        raise refuse_other_folder(folder)
+    members = read_count(read_run_config(copy / CONFIG_NAME), "ensemble", "members", folder / CONFIG_NAME)
+    names = [MEMBER_NAME.format(each + 1) for each in range(members or 0)]
+    copy_named(folder, [f"{member}/{name}" for member in names for name in RUN_NAMES], copy)
+    return copy
+
+
+def _is_read(name: str) -> bool:
+    """Whether readers of a run need a file, by its path within the folder."""
+    *folders, last = name.split("/")
+    return last in RUN_NAMES and not any(each in _FOR_TRAINING for each in folders)
+
+
+def refuse_other_folder(folder: AnyPath) -> NoSuchPathError:
+    """Return the error for a folder that holds no run."""
+    advice = "Pass a folder that 'penstock train --out' wrote."
+    return NoSuchPathError(f"is not a run (it has no {CONFIG_NAME})", path=folder, advice=advice)
+
+
 HELD_OUT: Final = "held out of train"
 """Value of `validation` in `facts`, where a share of the train split is held out for validation."""
 

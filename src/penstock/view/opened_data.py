@@ -23,7 +23,10 @@ from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema
 from penstock.statistics.summary import FieldStatistics, load_statistics
-from penstock.training.run_files import CONFIG_NAME, PIPELINE_NAME, find_data, read_run_config
+from penstock.storage.output_file import find_object
+from penstock.storage.paths import is_named_like_tfrecord
+from penstock.storage.store_path import AnyPath, StorePath, as_path, split_pattern
+from penstock.training.run_files import CONFIG_NAME, PIPELINE_NAME, copy_run, find_data, read_run_config
 from penstock.transform.pipeline import Pipeline
 from penstock.view.bounded_rows import BoundedRows, find_record_limit
 
@@ -102,10 +105,18 @@ def open_data(
         PenstockError: See `penstock.open`.
     """
     declaration, options = declaration or Declaration(), options or ReadOptions()
-    folder = Path(paths[0])
-    if not (folder / CONFIG_NAME).is_file():
-        return _open_files(list(paths), declaration, options)
-    return _open_run(folder, list(paths[1:]), declaration, options)
+    folder = as_path(paths[0])
+    if isinstance(folder, Path) and (folder / CONFIG_NAME).is_file():
+        return _open_run(folder, folder, list(paths[1:]), declaration, options)
+    if isinstance(folder, StorePath) and _is_run(folder):
+        return _open_run(copy_run(folder), folder, list(paths[1:]), declaration, options)
+    return _open_files(list(paths), declaration, options)
+
+
+def _is_run(folder: StorePath) -> bool:
+    """Whether a folder in an object store is a run; a TFRecord file is recognized without a request."""
+    is_file = is_named_like_tfrecord(folder.name) or split_pattern(folder) is not None
+    return not is_file and find_object(folder / CONFIG_NAME)
 
 
 def _open_files(paths: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
@@ -143,11 +154,14 @@ def _describe(
     )
 
 
-def _open_run(folder: Path, others: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
+def _open_run(
+    folder: Path, origin: AnyPath, others: list[str], declaration: Declaration, options: ReadOptions
+) -> OpenedData:
+    """Open a run, whose files are in a local folder, and its data."""
     settings = read_run_config(folder / CONFIG_NAME)
     if "folds" in settings:
-        raise _refuse_folds(folder)
-    stored = find_data(folder, settings)
+        raise _refuse_folds(folder, origin)
+    stored = find_data(origin, settings)
     paths = others or [str(path) for path in (stored if isinstance(stored, list) else [stored])]
     try:
         opened = _open_files(paths, declaration, options)
@@ -157,22 +171,23 @@ def _open_run(folder: Path, others: list[str], declaration: Declaration, options
         raise NoSuchPathError(
             "the data that the run was trained on no longer exists",
             path=error.path,
-            advice=f"Pass its new path: penstock view {folder} DATASET.",
+            advice=f"Pass its new path: penstock view {origin} DATASET.",
         ) from error
     opened = _use_trained_fields(folder, paths, opened, declaration, options)
-    return OpenedData(**{**vars(opened), "name": folder.resolve().name, "run": folder})
+    name = origin.resolve().name if isinstance(origin, Path) else origin.name
+    return OpenedData(**{**vars(opened), "name": name, "run": folder})
 
 
-def _refuse_folds(folder: Path) -> StateError:
+def _refuse_folds(folder: Path, origin: AnyPath) -> StateError:
     """Return the error for a cross-validation, which has a model and a division of the data for each fold."""
     folds = sorted((path.parent for path in folder.glob(f"*/{CONFIG_NAME}")), key=_fold_number)
-    advice = f"Pass one fold: {list_choices([str(each) for each in folds])}." if folds else ""
+    advice = f"Pass one fold: {list_choices([str(origin / each.name) for each in folds])}." if folds else ""
     return StateError(
         "run",
-        path=folder,
+        path=origin,
         expected="the folder of one run",
         got="a cross-validation",
-        advice=advice or f"Continue it: penstock train --resume --out {folder}.",
+        advice=advice or f"Continue it: penstock train --resume --out {origin}.",
     )
 
 

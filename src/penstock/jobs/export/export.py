@@ -21,6 +21,7 @@ from penstock.jobs.export.options import ExportChoices, ExportOptions, make_expo
 from penstock.jobs.predict.raw_layout import find_plan, find_recipe
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath, as_path
 from penstock.training.run import Run, open_run
 
 
@@ -37,7 +38,7 @@ class Export:
         details: What the format has recorded in `export.json`, such as inputs and outputs.
     """
 
-    folder: Path
+    folder: AnyPath
     format: str
     files: tuple[str, ...]
     num_bytes: int
@@ -65,7 +66,8 @@ def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportCho
 
     Args:
         run: A run, or the path of its folder.
-        out: Folder to write. It appears when it is complete and has been checked.
+        out: Folder to write, which may be in an object store. It appears when it is complete and has been
+            checked.
         options: Attributes of `penstock.options.ExportOptions`.
 
     Raises:
@@ -100,7 +102,7 @@ def run_export(
     Raises:
         PenstockError: See `export_model`.
     """
-    folder = Path(out)
+    folder = as_path(out)
     check_output(folder, overwrite=options.overwrite)  # before anything is loaded
     trained = _complete(_open_run(run, options))
     chosen = FORMATS[options.format]
@@ -116,7 +118,9 @@ def run_export(
     return Export(folder, chosen.name, tuple(made.files), num_bytes, result, details)
 
 
-def _write(chosen: Format, run: Run, folder: Path, hidden: Path) -> tuple[Mapping[str, Any], ExportManifest]:
+def _write(
+    chosen: Format, run: Run, folder: AnyPath, hidden: Path
+) -> tuple[Mapping[str, Any], ExportManifest]:
     """Write the files of an export, and return its details and its manifest."""
     try:
         details = chosen.load().write(run, hidden)
@@ -124,7 +128,7 @@ def _write(chosen: Format, run: Run, folder: Path, hidden: Path) -> tuple[Mappin
     except PenstockError:
         raise
     except OSError as error:  # of a library that writes files itself
-        raise write_failure(folder, error) from error
+        raise write_failure(folder if isinstance(folder, Path) else hidden, error) from error
 
 
 def _report(on_step: Callable[[str], None] | None, text: str) -> None:
@@ -142,6 +146,6 @@ def _open_run(run: Run | PathLike, options: ExportOptions) -> Run:
 
 def _complete(run: Run) -> Run:
     """Return a run whose settings have the schema and the plan of its data, which is not exported."""
-    schema, plan = find_plan(run.settings, run.data if isinstance(run.data, Path) else None)
+    schema, plan = find_plan(run.settings, run.data if not isinstance(run.data, list) else None)
     known = {"schema": schema.to_json()} if schema else {}
     return replace(run, settings={**run.settings, **known, **({"plan": plan} if plan else {})})

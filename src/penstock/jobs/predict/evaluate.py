@@ -145,7 +145,7 @@ def run_evaluation(
         PenstockError: See `evaluate`.
     """
     opened = _open_run(run, model, functions)
-    folder = opened.data if isinstance(opened.data, Path) else None
+    folder = opened.data if isinstance(opened.data, Path | StorePath) else None
     recipe = find_recipe(opened.pipeline, getattr(opened, "settings", {}), folder)
 
     thresholds = {
@@ -294,8 +294,8 @@ def _check_targets(tasks: Mapping[str, Task], split: Split) -> None:
 
 def _note_change(run: Run, given: Dataset | Split) -> list[str]:
     """Return a note if the data set of the run was made again after the run was trained."""
-    folder = getattr(run, "folder", None)
-    trained = None if folder is None else read_train_fingerprint(folder)
+    files = getattr(run, "files", getattr(run, "folder", None))
+    trained = None if files is None else read_train_fingerprint(files)
     if trained is None or not _is_own(run.data, given.paths):
         return []
     try:
@@ -312,8 +312,8 @@ def _note_change(run: Run, given: Dataset | Split) -> list[str]:
 
 def _note_training(run: Run, split: Split) -> list[str]:
     """Return a note if a split is the one that the run was trained on."""
-    folder = getattr(run, "folder", None)
-    trained = None if folder is None else read_train_fingerprint(folder)
+    files = getattr(run, "files", getattr(run, "folder", None))
+    trained = None if files is None else read_train_fingerprint(files)
     is_own = _is_own(run.data, split.paths)
     try:
         if trained is not None:

@@ -28,8 +28,9 @@ from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
 from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.jobs.predict.raw_rows import RequestRules
 from penstock.jobs.predict.trained import Trained, open_trained
-from penstock.storage.atomic import AtomicFile, refuse_existing
-from penstock.storage.paths import PathLike
+from penstock.storage.output_file import open_output, refuse_output
+from penstock.storage.paths import PathLike, find_real_path
+from penstock.storage.store_path import AnyPath, StorePath, as_path
 
 if TYPE_CHECKING:
     from penstock.training.run import Run  # imports Keras, which a `Run` object has loaded already
@@ -82,7 +83,7 @@ def predict(
         data: A split, a data set, TFRecords, or raw data as for `penstock.convert`: paths of CSV, Parquet,
             JSON lines, Arrow or image files, a table, a dict of arrays, or an iterable of dicts.
         out: Path of the file to write, with the suffix `.parquet`, `.csv` or `.jsonl`. The file appears when
-            it is complete. By default, the predictions are returned as a table.
+            it is complete; it may be in an object store. By default, the predictions are returned as a table.
         options: Attributes of `penstock.options.PredictOptions`.
 
     Raises:
@@ -131,7 +132,7 @@ def run_prediction(
     Raises:
         PenstockError: See `predict`.
     """
-    path = None if out is None else Path(out)
+    path = None if out is None else as_path(out)
     suffix = ".csv" if path is None else check_suffix(path)
     if path is not None:
         _refuse_output(path, data, options)
@@ -144,7 +145,7 @@ def run_prediction(
     work = _Work(rows, answers, options, on_progress)
     with ExitStack() as stack:
         if path is not None:
-            write = stack.enter_context(AtomicFile(path, overwrite=options.overwrite)).write
+            write = stack.enter_context(open_output(path, overwrite=options.overwrite)).write
         most = 0 if options.on_error == "raise" else options.max_rejects
         batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
         answer = _open_engine(trained, path, options, stack)
@@ -165,7 +166,7 @@ Answer: TypeAlias = Callable[
 """Yields batches in order, each with its predictions, or None if no row is left in it."""
 
 
-def _open_engine(trained: Trained, path: Path | None, options: PredictOptions, stack: ExitStack) -> Answer:
+def _open_engine(trained: Trained, path: AnyPath | None, options: PredictOptions, stack: ExitStack) -> Answer:
     """Return the function that predicts batches, here or on a cluster; `stack` closes what it needs."""
     if options.engine == "local":
         return partial(_answer_here, trained)
@@ -178,10 +179,11 @@ def _open_engine(trained: Trained, path: Path | None, options: PredictOptions, s
     from penstock.jobs.ray_cluster import Cluster  # noqa: PLC0415
 
     folder = find_model_folder(trained)
-    if path is None and options.resume:
-        raise OptionError("resume", expected="an output file, beside which predictions are saved", got="none")
+    if not isinstance(path, Path) and options.resume:
+        expected = "a local output file, beside which predictions are saved"
+        raise OptionError("resume", expected=expected, got="none" if path is None else str(path))
     cluster = stack.enter_context(Cluster(options.address, options.workers))
-    saved = None if path is None else SavedPredictions(path, resume=options.resume)
+    saved = SavedPredictions(path, resume=options.resume) if isinstance(path, Path) else None
     return stack.enter_context(RayModel(cluster, folder, saved)).answer
 
 
@@ -197,14 +199,13 @@ def _answer_here(
             yield batch, ask(batch.inputs)
 
 
-def _refuse_output(path: Path, data: object, options: PredictOptions) -> None:
-    if not options.overwrite:
-        refuse_existing(path)
+def _refuse_output(path: AnyPath, data: object, options: PredictOptions) -> None:
     given = data if isinstance(data, list | tuple) else [data]
-    target = path.resolve()
+    target = find_real_path(path)
     for each in given:
-        if isinstance(each, str | os.PathLike) and Path(each).resolve() == target:
+        if isinstance(each, str | os.PathLike) and find_real_path(as_path(each)) == target:
             raise PathError("the output is also the input data", path=path, advice="Choose another name.")
+    refuse_output(path, overwrite=options.overwrite)
 
 
 class _Work:
@@ -249,7 +250,7 @@ class _Work:
                     PredictProgress(self._num_rows, self._refused.num_skipped, self._num_bytes, total)
                 )
 
-    def summarize(self, out: Path | None, table: pa.Table | None) -> Predictions:
+    def summarize(self, out: AnyPath | None, table: pa.Table | None) -> Predictions:
         """Return the result of the prediction."""
         head = pa.Table.from_batches(self._head, self._answers.schema)
         rows, notes = self._rows, (*self._rows.cautions, *self._rows.notes)
@@ -265,7 +266,7 @@ class _Work:
         )
 
 
-def _find_folder(run: Trained) -> Path | None:
+def _find_folder(run: Trained) -> AnyPath | None:
     """Return the folder of the data set that a run was trained on; None for single files or an export."""
     data = getattr(run, "data", None)
-    return data if isinstance(data, Path) else None
+    return data if isinstance(data, Path | StorePath) else None

@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ import pyarrow.parquet as pq
 from penstock.errors import OptionError
 from penstock.foundation.wording import list_choices, show
 from penstock.storage.atomic import ByteSink
+from penstock.storage.store_path import AnyPath
 
 SUFFIXES: Final = (".parquet", ".csv", ".jsonl")
 _GROUP_ROWS: Final = 1 << 16
@@ -42,7 +42,7 @@ class BatchWriter(Protocol):
         """Stop writing after an error."""
 
 
-def check_suffix(path: Path) -> str:
+def check_suffix(path: AnyPath) -> str:
     """Return the suffix of the name of an output file.
 
     Raises:
@@ -55,7 +55,7 @@ def check_suffix(path: Path) -> str:
             path=path,
             expected=f"a name that ends in {list_choices(SUFFIXES)}",
             got=show(path.name),
-            advice=f"For example: {str(path.with_suffix('.parquet'))!r}.",
+            advice=f"For example: {str(path.with_name(f'{path.stem}.parquet'))!r}.",
         )
     return suffix
 

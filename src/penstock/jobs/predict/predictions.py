@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +22,8 @@ from penstock.foundation.html import Html, display_safely, make_block, make_line
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
 from penstock.score.scores import THRESHOLD
+from penstock.storage.output_file import read_object
+from penstock.storage.store_path import AnyPath, StorePath
 
 _Array = Any
 
@@ -172,7 +173,7 @@ class Predictions:
 
     num_rows: int
     num_skipped: int
-    out: Path | None
+    out: AnyPath | None
     table: pa.Table | None
     head: pa.Table
     rejected: list[PenstockError] = field(default_factory=list)
@@ -189,10 +190,11 @@ class Predictions:
         if self.table is not None:
             return self.table
         path = str(self.out)
+        source: Any = path if not isinstance(self.out, StorePath) else read_object(self.out)
         if path.lower().endswith(".parquet"):
-            return pq.read_table(path)
+            return pq.read_table(source)
         read: Any = pyarrow.csv.read_csv if path.lower().endswith(".csv") else pyarrow.json.read_json
-        table: pa.Table = read(path)
+        table: pa.Table = read(source)
         return table
 
     def to_pylist(self) -> list[dict[str, Any]]:

@@ -9,7 +9,6 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias, Unpack, get_args
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.errors import OptionError
 from penstock.export.formats import FORMATS, ExportedModel
-from penstock.export.manifest import MANIFEST_NAME, read_export_json
+from penstock.export.manifest import MANIFEST_NAME, copy_export, read_export_json
 from penstock.foundation.option_checks import check_choice, check_flag
 from penstock.foundation.wording import show
 from penstock.jobs.predict.options import PredictChoices, make_predict_options
@@ -27,6 +26,7 @@ from penstock.jobs.predict.raw_rows import RequestRules
 from penstock.jobs.predict.trained import Trained, open_trained
 from penstock.model.predictor import BatchPredictor
 from penstock.model.task import Task
+from penstock.storage.store_path import StorePath, as_path
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -133,8 +133,11 @@ def _open(
     source: Any, backend: Backend | None, model: Any, functions: Mapping[str, MapFunction] | None
 ) -> Trained:
     found: Backend = "keras"
-    if isinstance(source, str | os.PathLike) and (Path(source) / MANIFEST_NAME).is_file():
-        name = read_export_json(Path(source) / MANIFEST_NAME).child("format").choice(FORMATS)
+    folder = as_path(source) if isinstance(source, str | os.PathLike) else None
+    if isinstance(folder, StorePath):
+        folder = copy_export(folder)  # `open_trained` uses the same copy
+    if folder is not None and (folder / MANIFEST_NAME).is_file():
+        name = read_export_json(folder / MANIFEST_NAME).child("format").choice(FORMATS)
         found = _BACKENDS.get(name, backend or "keras")  # opening refuses formats for other programs
     if backend is not None and backend != found:
         raise OptionError(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final, cast
 
 from penstock.errors import PenstockError, SchemaError
@@ -24,6 +23,7 @@ from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest, load_manifest
 from penstock.source.block import Block, Source
+from penstock.storage.store_path import AnyPath
 from penstock.transform.pipeline import Pipeline
 
 
@@ -50,7 +50,7 @@ class Recipe:
     nans: Mapping[str, NanMeaning] = field(default_factory=dict)
 
 
-def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | None) -> Recipe:
+def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath | None) -> Recipe:
     """Return how the raw data of a run was encoded.
 
     Args:
@@ -93,7 +93,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: Path | No
     )
 
 
-def find_plan(settings: Mapping[str, Any], data: Path | None) -> tuple[Schema, Any]:
+def find_plan(settings: Mapping[str, Any], data: AnyPath | None) -> tuple[Schema, Any]:
     """Return the schema of the data of a run, and the plan of its conversion, which is None if unknown.
 
     Args:
@@ -126,7 +126,7 @@ def _find_missing(plan: object, converted: object) -> tuple[str, ...]:
     return ("",)
 
 
-def _find_manifest(data: Path | None) -> Manifest | None:
+def _find_manifest(data: AnyPath | None) -> Manifest | None:
     try:
         return None if data is None else load_manifest(data)
     except (PenstockError, OSError):

@@ -45,7 +45,7 @@ def find_model_folder(trained: Any) -> Path:
     Raises:
         OptionError: The model cannot be opened from its folder alone.
     """
-    folder = getattr(trained, "folder", None)
+    folder = getattr(trained, "files", getattr(trained, "folder", None))
     settings = trained.settings.get("model") if isinstance(trained.settings, Mapping) else None
     has_code = bool(trained.pipeline.maps) or (settings is not None and not isinstance(settings, Mapping))
     if not isinstance(folder, Path) or has_code:

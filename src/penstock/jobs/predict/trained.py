@@ -1,4 +1,4 @@
-"""What a prediction needs of a run or an export, and opening one from its folder."""
+"""What a prediction needs of a run or an export, and opening one from its folder, which may be in a store."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, Protocol, cast
 from numpy.typing import NDArray
 
 from penstock.errors import NoSuchPathError, OptionError
-from penstock.export.manifest import MANIFEST_NAME, is_export, open_export
+from penstock.export.manifest import MANIFEST_NAME, copy_export, is_export, open_export
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
 from penstock.model.task import Task
-from penstock.training.run_files import CONFIG_NAME
+from penstock.storage.store_path import as_path
+from penstock.training.run_files import CONFIG_NAME, copy_run
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -55,10 +56,18 @@ def open_trained(run: object, model: Any, functions: Mapping[str, MapFunction] |
         if not hasattr(run, "predictor"):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
         return cast("Trained", run)
-    folder = Path(run)
-    if is_export(folder):
+    folder = as_path(run)
+    if not isinstance(folder, Path):
+        copy = copy_export(folder)
+        if copy is not None:
+            from penstock.storage.folder_copy import naming_original  # noqa: PLC0415 - loaded with the copy
+
+            with naming_original(copy, folder):
+                return open_export(copy, model, functions)
+        copy_run(folder)  # before Keras is imported; `open_run` uses the same copy
+    elif is_export(folder):
         return open_export(folder, model, functions)
-    if not (folder / CONFIG_NAME).is_file():  # before Keras is imported, which takes seconds
+    elif not (folder / CONFIG_NAME).is_file():  # before Keras is imported, which takes seconds
         raise NoSuchPathError(
             f"is neither a run nor an export (it has neither {CONFIG_NAME} nor {MANIFEST_NAME})"
             if folder.is_dir()

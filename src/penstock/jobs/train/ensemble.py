@@ -25,7 +25,6 @@ from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
 from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import (
-    MEMBER_NAME,
     Run,
     combine_digests,
     make_ensemble,
@@ -34,6 +33,7 @@ from penstock.training.run import (
 from penstock.training.run_files import (
     CONFIG_NAME,
     DATA_NAME,
+    MEMBER_NAME,
     MOST_RUNS,
     OWN_MODEL,
     PIPELINE_NAME,
@@ -118,7 +118,7 @@ class EnsembleTraining:
                     done = ", ".join(MEMBER_NAME.format(each) for each in range(1, number))
                     training.watcher.note(f"{name} failed. These members are finished, and kept: {done}.")
                 raise
-        digest = combine_digests([each.folder for each in members])
+        digest = combine_digests([each.files for each in members])
         if read_result(folder) == ("finished", digest):
             return make_ensemble(folder, read_run_config(folder / CONFIG_NAME), members)
         return self._finish(prepared, loaders, checkpoints, members)
@@ -189,7 +189,7 @@ class EnsembleTraining:
                 facts["scores"] = scores
         settings = self._describe(prepared, facts)
         write_run_config(folder, settings)
-        checkpoints.finish("finished", combine_digests([each.folder for each in members]))
+        checkpoints.finish("finished", combine_digests([each.files for each in members]))
         return replace(average, settings=settings, choices=choices)
 
 
