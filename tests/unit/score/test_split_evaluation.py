@@ -494,6 +494,10 @@ def test_progress_is_reported_to_the_end(pets, pipeline) -> None:
         ({"importance": 1}, "importance True False 1"),
         ({"slices": [3]}, "slices"),
         ({"slices": 3}, "slices 3"),
+        ({"engine": "spark"}, "engine local ray spark"),
+        ({"address": "head:6379"}, "address ray local"),
+        ({"workers": 2}, "workers ray local"),
+        ({"engine": "ray", "workers": 0}, "workers 1 0"),
     ],
 )
 def test_option_that_cannot_be_is_refused(options, facts) -> None:
