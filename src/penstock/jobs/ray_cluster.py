@@ -159,6 +159,7 @@ class Cluster:
 
         Raises:
             OptionError: There is no cluster at the address, or it does not accept the token.
+            WorkerError: Ray cannot be started on this machine.
         """
         self.max_workers = max_workers
         self._is_own = not ray.is_initialized()
@@ -320,6 +321,14 @@ def _connect(address: str | None) -> None:
         # If the port answers, Ray gives no reason: it tries for 20 seconds, and prints the answers.
         is_refused = isinstance(error, ConnectionError) and where not in ("auto", "local")
         raise _refuse_address(where, _NOT_ACCEPTED if is_refused else first_sentence) from error
+    except Exception as error:
+        if type(error) is not Exception:  # Ray has no class of its own for a node that does not start in time
+            raise
+        raise WorkerError(
+            f"Ray did not start ({str(error).strip().splitlines()[0]})",
+            advice="Try again when the machine is less busy, or let Ray wait longer: "
+            "RAY_raylet_start_wait_time_s=120.",
+        ) from error
 
 
 def _check_listening(address: str) -> None:

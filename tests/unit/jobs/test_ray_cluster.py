@@ -132,3 +132,13 @@ def test_machine_without_a_package_is_named(monkeypatch, cause, package):
         Cluster("local").get(None)
     assert package in caught.value.got
     assert "10.0.0.7" in caught.value.what
+
+
+def test_ray_that_does_not_start_in_time_is_an_error_with_advice(monkeypatch):
+    def fail(**_):
+        raise Exception("The current node timed out during startup.")
+
+    monkeypatch.setattr(ray_cluster.ray, "init", fail)
+    with pytest.raises(WorkerError) as caught:
+        Cluster("local")
+    assert "RAY_raylet_start_wait_time_s" in caught.value.advice
