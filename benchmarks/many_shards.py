@@ -28,6 +28,7 @@ from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
 from penstock.read.order import SplitOrder, shard_slice
+from penstock.read.range_buffers import GAP_BYTES
 from penstock.read.scatter import Scatter
 from penstock.shards.entry import ShardEntry, SplitEntry
 from penstock.shards.index import encode_index, index_name
@@ -36,7 +37,7 @@ from penstock.shards.manifest import MANIFEST_NAME, dump, load_manifest
 BATCH_SIZE = 256
 NUM_BATCHES = 40
 NUM_STEPS = 8  # batches that are read ahead together, of `--requests`
-LARGEST_GAP = 128 << 10  # ranges that are closer are read in one request
+LARGEST_GAP = GAP_BYTES  # ranges that are closer are read in one request
 
 
 def write_dataset(folder: Path, num_shards: int, num_records: int) -> None:
