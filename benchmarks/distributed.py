@@ -179,12 +179,12 @@ def measure_reading(given: argparse.Namespace) -> Results:
             if rate is None:
                 continue
             ratio = None if reader == "raw" else compare(turns, raw, _byte_rate)
-            cores = median(turn.timed_cpu_seconds / turn.seconds for turn in turns.values())
-            speed = [f"{rate / 2**20:,.0f}", f"{cores:.1f}", format_ratio(ratio)]
+            cpu = median(turn.timed_cpu_seconds / turn.num_bytes for turn in turns.values()) * 2**30
+            speed = [f"{rate / 2**20:,.0f}", f"{cpu:.2f} s", format_ratio(ratio)]
             opening = score.descriptions[reader, dataset, 1].get("opening_requests", "")
             rows.append([_name_reader(score, reader, dataset), f"{latency} ms", *speed, str(opening)])
         _add(total, score)
-    heads = ["reader", "latency", "MiB/s", "cores used", "over raw", "requests to open"]
+    heads = ["reader", "latency", "MiB/s", "CPU per GiB", "over raw", "requests to open"]
     title = f"reading: {given.megabytes:,} MB in records of {given.record_bytes:,} bytes"
     _show(title, heads, rows)
     return total
