@@ -17,6 +17,7 @@ from keras.src.backend.common import global_state
 from keras.src.random.seed_generator import GLOBAL_SEED_GENERATOR
 from keras.src.utils.rng_utils import GLOBAL_RANDOM_SEED
 
+from penstock.training.distribution import JAX
 from penstock.training.snapshot import copy_array
 
 _TENSORFLOW: Final = "tensorflow.python.eager.context"
@@ -26,8 +27,23 @@ _TENSORFLOW: Final = "tensorflow.python.eager.context"
 def seeded(seed: int) -> Iterator[None]:
     """Make what is built inside depend on a seed alone, and restore the random state afterwards."""
     with restored_random_state():
-        keras.utils.set_random_seed(seed)
+        set_seed(seed)
         yield
+
+
+def set_seed(seed: int) -> None:
+    """Seed Python, NumPy, Keras and its backend.
+
+    Keras' own function imports TensorFlow wherever it is installed, which takes seconds; with another backend
+    it is seeded only if it is loaded.
+    """
+    if keras.backend.backend() != JAX or "tensorflow" in sys.modules:
+        keras.utils.set_random_seed(seed)
+        return
+    global_state.set_global_attribute(GLOBAL_RANDOM_SEED, seed)
+    global_state.set_global_attribute(GLOBAL_SEED_GENERATOR, None)
+    random.seed(seed)
+    np.random.seed(seed)
 
 
 @contextmanager
