@@ -87,18 +87,24 @@ def list_workers(parent: str = "self") -> list[int]:
 
 
 class Killer:
-    """A watcher that sends a signal to a worker, or to its own process, when an epoch has ended."""
+    """A watcher that sends a signal to a worker, or to its own process, when an epoch has ended.
 
-    def __init__(self, rank: int | str | None, epoch: int, number: int) -> None:
-        self.rank, self.at, self.number = rank, epoch, number
+    With a number of processes to wait for, it is the first epoch that ends while there are as many, as spare
+    ones are started later.
+    """
+
+    def __init__(self, rank: int | str | None, epoch: int, number: int, num_processes: int | None) -> None:
+        self.rank, self.at, self.number, self.num_processes = rank, epoch, number, num_processes
         self.notes: list[str] = []
         self.steps: list[tuple[int, int]] = []
-        self.killed = self.resumed = 0.0
+        self.killed = self.noticed = self.resumed = 0.0
 
     def columns(self, table: Any) -> None: ...
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+        if self.killed and not self.noticed:
+            self.noticed = time.monotonic()
 
     def step(self, progress: Any) -> None:
         self._notice_restart()
@@ -106,9 +112,14 @@ class Killer:
     def epoch(self, progress: Any, *, is_best: bool) -> None:
         self._notice_restart()
         self.steps.append((progress.epoch, progress.step))
-        if self.rank is not None and progress.epoch == self.at:
+        if self.rank is not None and self._is_due(progress.epoch):
             os.kill(os.getpid() if self.rank == "self" else list_workers()[int(self.rank)], self.number)
             self.rank, self.killed = None, time.monotonic()
+
+    def _is_due(self, epoch: int) -> bool:
+        if self.num_processes is None:
+            return epoch == self.at
+        return len(list_workers()) >= self.num_processes
 
     def end(self, text: str) -> None: ...
 
@@ -121,8 +132,16 @@ def main(arguments: dict[str, Any]) -> None:
     """Train, and print the history, the notes and how long a restart took; or the error."""
     import penstock as ps  # noqa: PLC0415
     from penstock.errors import PenstockError  # noqa: PLC0415
+    from penstock.jobs.train import worker_watch  # noqa: PLC0415
 
-    killer = Killer(arguments.pop("kill", None), arguments.pop("kill_epoch", 0), arguments.pop("signal", 9))
+    killer = Killer(
+        arguments.pop("kill", None),
+        arguments.pop("kill_epoch", 0),
+        arguments.pop("signal", 9),
+        arguments.pop("num_processes", None),
+    )
+    if killer.num_processes is not None:
+        worker_watch._SPARE_SECONDS = 0.0
     data = ps.open(arguments.pop("data"))
     if arguments.pop("is_small", True):
         import worker_runs  # noqa: PLC0415 - not this program, but a module that workers can import
@@ -146,8 +165,10 @@ def main(arguments: dict[str, Any]) -> None:
             "advice": error.advice,
             "records": [list(each) for each in getattr(error, "records", ())],
         }
+    result["has_tensorflow"] = "tensorflow" in sys.modules
     result |= {"notes": killer.notes, "steps": killer.steps, "children": list_workers()}
     if killer.resumed:
+        result["notice_seconds"] = killer.noticed - killer.killed
         result["restart_seconds"] = killer.resumed - killer.killed
     print("\n" + json.dumps(result))
 

@@ -6,7 +6,9 @@ whose batches are the same global arrays for any number of workers.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import jax
@@ -29,6 +31,7 @@ _JOIN_SECONDS: Final = (
 )
 _HEARTBEAT_SECONDS: Final = 20  # a worker whose group is gone ends itself after this time
 _LEAVE_SECONDS: Final = 20
+_COMPILE_SECONDS: Final = 0.1  # what is compiled faster is not kept
 
 
 def join_workers(address: str, rank: int, num_workers: int) -> None:
@@ -49,6 +52,20 @@ def join_workers(address: str, rank: int, num_workers: int) -> None:
         heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
         shutdown_timeout_seconds=_LEAVE_SECONDS,
     )
+
+
+def keep_compiled(folder: Path) -> None:
+    """Keep compiled functions in a folder, so that a worker that is started again need not compile them.
+
+    Rank 0 writes them, and workers of the same machine read them. Those of other machines are not read, as
+    their processors may differ: each machine has a folder of its own.
+
+    Args:
+        folder: The folder. `JAX_COMPILATION_CACHE_DIR` takes precedence.
+    """
+    if jax.config.jax_compilation_cache_dir is None:
+        jax.config.update("jax_compilation_cache_dir", str(folder / os.uname().nodename))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", _COMPILE_SECONDS)
 
 
 def leave_workers() -> None:

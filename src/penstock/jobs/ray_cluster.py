@@ -139,6 +139,8 @@ def _write_marker(path: AnyPath, token: str) -> None:
 
 
 _LOADED: Final[dict[str, Any]] = {}
+_MADE_HERE: Final[set[str]] = set()
+"""Addresses of the clusters that this process has started, on this machine alone."""
 
 
 class Cluster:
@@ -184,6 +186,11 @@ class Cluster:
                 got=address,
                 advice="Call ray.shutdown() first, or leave out the address.",
             )
+
+    @property
+    def is_local(self) -> bool:
+        """Whether this process has started the cluster, which has only this machine and does not grow."""
+        return ray.get_runtime_context().gcs_address in _MADE_HERE
 
     @property
     def num_workers(self) -> int:
@@ -269,7 +276,7 @@ class Cluster:
         except RayError as error:
             raise WorkerError(
                 f"the workers of a task ended {MAX_RETRIES + 1} times ({type(error).__name__}: "
-                f"{str(error).strip().splitlines()[0]})",
+                f"{first_line(error)})",
                 advice="The logs of Ray name the reason: too little memory, or a fault in a worker.",
             ) from error
 
@@ -329,6 +336,13 @@ def _connect(address: str | None) -> None:
             advice="Try again when the machine is less busy, or let Ray wait longer: "
             "RAY_raylet_start_wait_time_s=120.",
         ) from error
+    if where == "local":
+        _MADE_HERE.add(ray.get_runtime_context().gcs_address)
+
+
+def first_line(error: Exception) -> str:
+    """Return the first line of the message of an error; its class without one."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 def _check_listening(address: str) -> None:

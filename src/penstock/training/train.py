@@ -45,7 +45,7 @@ from penstock.training.members import Members, find_members
 from penstock.training.options import TrainOptions
 from penstock.training.precision import in_precision
 from penstock.training.progress import SilentWatcher, Watcher
-from penstock.training.random_state import restored_random_state, seeded
+from penstock.training.random_state import restored_random_state, seeded, set_seed
 from penstock.training.run import Run, load_weights, save_fields, save_weights
 from penstock.training.run_files import (
     CONFIG_NAME,
@@ -204,10 +204,13 @@ class Training:
         checkpoints = Checkpoints(self.folder, self.identify(loaders.train, built_from))
         return _Assembled(model, built_from, tasks, logits, weights, fitted, checkpoints)
 
-    def fit_share(self) -> None:
+    def fit_share(self, on_built: Callable[[], None] = lambda: None) -> None:
         """Train as one of several workers, from the last checkpoint in the folder to the end.
 
         The model must be built inside `Worker.distributing`.
+
+        Args:
+            on_built: Called once the model is built and the checkpoint is read.
 
         Raises:
             StateError: There is no checkpoint of this run.
@@ -216,7 +219,7 @@ class Training:
         if self.worker is None:
             raise TypeError("a training without a worker: call run()")
         # Of what Keras creates without a seed, all workers need the same; a checkpoint then restores it.
-        keras.utils.set_random_seed(self.options.seed)
+        set_seed(self.options.seed)
         # The notes are those of the process that started the workers. Of whole batches, few are read.
         options = replace(self.options, cache=None)
         prepared, whole = replace(self, watcher=SilentWatcher(), options=options).prepare()
@@ -226,6 +229,7 @@ class Training:
         moment = parts.checkpoints.load()
         if moment is None:
             raise StateError("checkpoints", path=self.folder, expected="at least one", got="none")
+        on_built()
         Fitting(
             parts.fitted,
             share.train,

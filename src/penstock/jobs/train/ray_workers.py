@@ -6,25 +6,24 @@ answers while the process waits for another worker that is gone; a process ends 
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, Final
 
 import ray
-from ray.exceptions import AuthenticationError, GetTimeoutError, RayActorError, RayError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from penstock.errors import OptionError, WorkerError
+from penstock.errors import WorkerError
+from penstock.jobs.ray_cluster import Cluster, first_line
 from penstock.jobs.train.worker_messages import Event, WorkerTask
-from penstock.jobs.train.worker_process import WorkerProcess, find_port
+from penstock.jobs.train.worker_process import Seat, find_port
 
 _PLACE_SECONDS: Final = 120  # a cluster that grows on demand needs some time
 _ANSWER_SECONDS: Final = 30  # of an actor, which does nothing else
+_STOP_SECONDS: Final = 5  # an actor that does not answer is left: its process ends when it does
 
 
 @contextmanager
@@ -39,53 +38,20 @@ def connected(
         num_devices: Number of GPUs of each worker, if the cluster has any; one by default.
 
     Yields:
-        A function that reserves a place for each worker.
+        A function that returns the workers of a run.
 
     Raises:
         OptionError: There is no such cluster, or it does not accept the token.
     """
-    is_ours = not ray.is_initialized()
-    if is_ours:
-        # Workers report by themselves.
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        try:
-            ray.init(
-                # Ray itself would join any cluster that happens to run on this machine.
-                address=address or os.environ.get("RAY_ADDRESS") or "local",
-                log_to_driver=False,
-                logging_level=logging.ERROR,
-            )
-        except AuthenticationError as error:
-            raise _refuse_address(address, f"no access ({_first_line(error)})") from error
-        except (ConnectionError, RuntimeError, ValueError, RayError) as error:
-            raise _refuse_address(address, _first_line(error)) from error
-    try:
-        yield partial(RayWorkers, num_workers, num_devices)
-    finally:
-        if is_ours:
-            ray.shutdown()
-
-
-def _refuse_address(address: str | None, got: str) -> OptionError:
-    return OptionError(
-        "address",
-        field="address",
-        expected="a running Ray cluster" if address is None else f"a running Ray cluster at {address}",
-        got=got,
-        advice="Start one with 'ray start --head'. A cluster with tokens needs RAY_AUTH_MODE=token, and its "
-        "token in RAY_AUTH_TOKEN or ~/.ray/auth_token, on every machine (docs/workers.md).",
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    with Cluster(address) as cluster:
+        yield lambda: RayWorkers(num_workers, num_devices, is_fixed=cluster.is_local)
 
 
 class WorkerHost:
     """The actor of one worker: starts its process, and passes on its events."""
 
     def __init__(self) -> None:
-        self._process: WorkerProcess | None = None
+        self._seat = Seat()
 
     def find_address(self) -> str:
         """Return an address of this machine at which a worker can listen."""
@@ -93,17 +59,23 @@ class WorkerHost:
 
     def start(self, task: dict[str, Any]) -> int:
         """Start the process, and return its id."""
-        self._process = WorkerProcess(WorkerTask(**task))
-        return self._process.pid
+        return self._seat.start(WorkerTask(**task))
+
+    def start_spare(self) -> None:
+        """Start a process that waits to replace that of the worker."""
+        self._seat.start_spare()
 
     def take_events(self) -> list[Event]:
         """Return the events since the last call."""
-        return [] if self._process is None else self._process.take_events()
+        return self._seat.take_events()
 
     def stop(self) -> None:
-        """End the process."""
-        if self._process is not None:
-            self._process.stop()
+        """End the process; the one that waits is kept."""
+        self._seat.stop()
+
+    def close(self) -> None:
+        """End both processes."""
+        self._seat.close()
 
 
 class RayWorkers:
@@ -112,32 +84,39 @@ class RayWorkers:
     Args:
         num_workers: Number of workers.
         num_devices: Number of GPUs of each worker; one by default.
-
-    Attributes:
-        pids: Process ids of the workers, by rank.
+        is_fixed: Whether the cluster cannot grow.
     """
 
-    def __init__(self, num_workers: int, num_devices: int | None) -> None:
-        """Reserve a place for each worker.
+    def __init__(self, num_workers: int, num_devices: int | None, *, is_fixed: bool = False) -> None:
+        self._num_workers = num_workers
+        self._num_gpus = num_devices or 1
+        self._is_fixed = is_fixed
+        self._actors: list[Any] = []
+        self._group: Any = None
+
+    def find_address(self) -> str:
+        """Return an address at which the first worker can listen.
 
         Raises:
-            WorkerError: The cluster has no room for all of them.
+            WorkerError: The cluster has no room for all workers.
         """
-        self.pids: list[int] = []
-        self._actors: list[Any] = []
-        num_gpus = num_devices or 1
-        has_gpus = ray.cluster_resources().get("GPU", 0) >= num_gpus * num_workers
-        place = {"CPU": 1, **({"GPU": num_gpus} if has_gpus else {})}
+        if not self._actors:
+            self._reserve()
+        return str(ray.get(self._actors[0].find_address.remote()))
+
+    def _reserve(self) -> None:
+        """Reserve a CPU, and GPUs if there are enough, for an actor per worker."""
+        num_workers = self._num_workers
+        total = ray.cluster_resources()
+        has_gpus = total.get("GPU", 0) >= self._num_gpus * num_workers
+        place = {"CPU": 1, **({"GPU": self._num_gpus} if has_gpus else {})}
+        if self._is_fixed and total.get("CPU", 0) < num_workers:
+            raise self._refuse(place, f"{total.get('CPU', 0):g} CPU")
         self._group = placement_group([place] * num_workers, strategy="PACK")
         if not self._group.wait(_PLACE_SECONDS):
             free = ray.available_resources()
-            remove_placement_group(self._group)
-            raise WorkerError(
-                "Ray cluster",
-                expected=f"{num_workers} times {', '.join(f'{n} {name}' for name, n in place.items())}",
-                got=", ".join(f"{free.get(name, 0):g} {name}" for name in place) + " free",
-                advice="Use fewer workers, or a larger cluster.",
-            )
+            self._release()
+            raise self._refuse(place, ", ".join(f"{free.get(name, 0):g} {name}" for name in place) + " free")
         host = ray.remote(WorkerHost)
         for rank in range(num_workers):
             strategy = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=rank)
@@ -150,34 +129,64 @@ class RayWorkers:
                 ).remote()
             )
 
-    def find_address(self) -> str:
-        """Return an address at which the first worker can listen."""
-        return str(ray.get(self._actors[0].find_address.remote()))
+    def _refuse(self, place: Mapping[str, int], got: str) -> WorkerError:
+        return WorkerError(
+            "Ray cluster",
+            field="num_workers",
+            expected=f"{self._num_workers} times {', '.join(f'{n} {name}' for name, n in place.items())}",
+            got=got,
+            advice="Use fewer workers, or a larger cluster.",
+        )
 
     def start(self, tasks: list[WorkerTask]) -> None:
         """Start one process per task."""
-        started = [
-            actor.start.remote(task.to_json()) for actor, task in zip(self._actors, tasks, strict=True)
-        ]
-        self.pids = ray.get(started)
+        ray.get([actor.start.remote(task.to_json()) for actor, task in zip(self._actors, tasks, strict=True)])
+
+    def start_spares(self) -> None:
+        """Start one process per worker that waits to replace it."""
+        for actor in self._actors:
+            actor.start_spare.remote()
 
     def take_events(self) -> list[tuple[int, Event]]:
         """Return the events since the last call, with the rank of each."""
         asked = [actor.take_events.remote() for actor in self._actors]
+        deadline = time.monotonic() + _ANSWER_SECONDS
         found: list[tuple[int, Event]] = []
         for rank, answer in enumerate(asked):
             try:
-                found += [(rank, event) for event in ray.get(answer, timeout=_ANSWER_SECONDS)]
+                left = max(0.0, deadline - time.monotonic())
+                found += [(rank, event) for event in ray.get(answer, timeout=left)]
             except (RayActorError, GetTimeoutError) as error:
-                found.append((rank, {"kind": "lost", "text": _first_line(error)}))
+                found.append((rank, {"kind": "lost", "text": first_line(error)}))
         return found
 
     def stop(self) -> None:
-        """End all processes, and free their places."""
-        stopping = [actor.stop.remote() for actor in self._actors]
-        for answer, actor in zip(stopping, self._actors, strict=True):
-            # An actor that is gone has ended its process.
-            with contextlib.suppress(RayError):
-                ray.get(answer, timeout=_ANSWER_SECONDS)
+        """End the processes; those that wait are kept, unless an actor or its machine is gone."""
+        if not self._call_all("stop"):
+            self._release()
+
+    def close(self) -> None:
+        """End all processes, and free their resources."""
+        self._call_all("close")
+        self._release()
+
+    def _call_all(self, method: str) -> bool:
+        """Call a method of all actors; return whether all have answered."""
+        asked = [getattr(actor, method).remote() for actor in self._actors]
+        # An actor that is gone has ended its process.
+        deadline = time.monotonic() + _STOP_SECONDS
+        is_answered = True
+        for answer in asked:
+            try:
+                ray.get(answer, timeout=max(0.0, deadline - time.monotonic()))
+            except RayError:
+                is_answered = False
+        return is_answered
+
+    def _release(self) -> None:
+        for actor in self._actors:
             ray.kill(actor)
-        remove_placement_group(self._group)
+        self._actors = []
+        if self._group is not None:
+            remove_placement_group(self._group)
+            self._group = None

@@ -13,10 +13,11 @@ import sys
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.bridge.jax_workers import join_workers, leave_workers
+from penstock.bridge.jax_workers import join_workers, keep_compiled, leave_workers
 from penstock.errors import NoSuchPathError
 from penstock.jobs.train.job import TrainJob
 from penstock.jobs.train.train import prepare_training
@@ -54,17 +55,25 @@ def _train(task: WorkerTask, emit: Callable[[Event], None]) -> None:
             "as on a network file system.",
         )
     worker = Worker(task.rank, task.num_workers, task.num_devices)
+    if task.compiled:
+        keep_compiled(Path(task.compiled))
     if task.num_workers > 1:
         join_workers(task.address, task.rank, task.num_workers)
+    emit({"kind": "stage", "name": "connect"})
     watcher: Watcher = EventWatcher(emit, task.num_workers) if worker.is_first else SilentWatcher()
     with worker.distributing():
         model = find_function(*task.function) if task.function else None
         paths = list(task.data)
         job = TrainJob(data=paths[0] if len(paths) == 1 else paths, out=task.folder, model=model, resume=True)
         training = prepare_training(job, Path(task.folder), watcher)
-        replace(training, worker=worker, choose=None).fit_share()
+        emit({"kind": "stage", "name": "open"})
+        replace(training, worker=worker, choose=None).fit_share(partial(_emit_built, emit))
     if task.num_workers > 1:
         leave_workers()
+
+
+def _emit_built(emit: Callable[[Event], None]) -> None:
+    emit({"kind": "stage", "name": "build"})
 
 
 def find_function(module: str, name: str, *arguments: str) -> Callable[[], Any]:
@@ -90,7 +99,10 @@ def _read_line() -> bytes:
 
 def main() -> None:
     """Run the task on stdin, and write events to stdout, one per line."""
-    task = WorkerTask(**json.loads(_read_line()))
+    line = _read_line()
+    if not line:  # a process that waits for a task, and is not needed
+        return
+    task = WorkerTask(**json.loads(line))
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Libraries write to stdout, gloo among them.
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -100,6 +112,7 @@ def main() -> None:
         events.write(json.dumps(event) + "\n")
         events.flush()
 
+    emit({"kind": "stage", "name": "start"})
     run_worker(task, emit)
     sys.stderr.flush()
     os._exit(0)  # the threads of JAX may wait for workers that have already ended

@@ -15,7 +15,7 @@ from penstock.errors import PenstockError, WorkerError
 from penstock.training.progress import TrainingProgress, Watcher
 
 Event: TypeAlias = dict[str, Any]
-"""What is known of a worker. `kind` is "note", "step", "epoch", "done", "error", "lost" or "exit"."""
+"""What is known of a worker; "stage", "note", "step", "epoch", "done", "error", "lost" or "exit" as kind."""
 
 _CONNECTION_ERRORS: Final = ("XlaRuntimeError", "JaxRuntimeError")
 """Errors of JAX. Those of a worker whose peer has ended are among them."""
@@ -35,6 +35,7 @@ class WorkerTask:
         function: Module and name of the function that returns the user's own model, then its arguments; empty
             for a model that is built.
         search_path: Folders in which modules are searched.
+        compiled: Folder in which compiled functions are kept for a restart.
     """
 
     folder: str
@@ -45,6 +46,7 @@ class WorkerTask:
     address: str = ""
     function: Sequence[str] = ()
     search_path: Sequence[str] = ()
+    compiled: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form."""
@@ -107,12 +109,19 @@ def dump_error(error: Exception) -> Event:
     return {"kind": kind, "name": type(error).__name__, "text": str(error), "traceback": lines}
 
 
-def load_error(event: Mapping[str, Any]) -> PenstockError:
-    """Return the error of an event; errors that are not Penstock's as a `WorkerError`."""
+def load_error(event: Mapping[str, Any], rank: int) -> PenstockError:
+    """Return the error of an event; errors that are not Penstock's as a `WorkerError`.
+
+    Args:
+        event: The event.
+        rank: Number of the worker, which the error has as a note.
+    """
     kind = getattr(errors, event["name"], None)
     if "attributes" not in event or not isinstance(kind, type) or not issubclass(kind, PenstockError):
         error: PenstockError = WorkerError(
-            "worker", expected="a training without errors", got=f"{event['name']}: {event.get('text', '')}"
+            f"worker {rank}",
+            expected="a training without errors",
+            got=f"{event['name']}: {event.get('text', '')}",
         )
         error.add_note(event.get("traceback", ""))
         return error
@@ -122,6 +131,7 @@ def load_error(event: Mapping[str, Any]) -> PenstockError:
         pairs = name == "records" and isinstance(value, list)
         setattr(error, name, tuple(map(tuple, value)) if pairs else value)
     error.args = (str(error),)
+    error.add_note(f"Worker {rank} raised it.")
     return error
 
 

@@ -1,19 +1,22 @@
-"""A worker as a process of this machine: start it, read its events, end it.
+"""A worker as a process of this machine: start it, give it a task, read its events, end it.
 
-In: a `WorkerTask`. Out: its events; the last one, "exit", has the exit status and the end of what the process
-wrote to stderr.
+In: a `WorkerTask`. Out: its events; the last one, "exit", has the exit status, the end of what the process
+wrote to stderr, and whether the machine ran out of memory.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import IO, Final
 
 from penstock.foundation.keras_backend import VARIABLE
@@ -27,18 +30,25 @@ MEMORY_VARIABLE: Final = "XLA_PYTHON_CLIENT_PREALLOCATE"
 """Variable that keeps JAX from taking most of the memory of a GPU; not for workers."""
 
 
+_COUNTERS: Final = (
+    "/sys/fs/cgroup/memory.events",
+    "/sys/fs/cgroup/memory/memory.oom_control",
+    "/proc/vmstat",
+)
+"""Files of Linux with the number of processes that were killed for memory: of this container, or of all."""
+
+
 class WorkerProcess:
-    """A process that runs a task; it ends when this process does.
+    """A process that imports its packages, and waits for a task; it ends when this process does.
 
     Args:
-        task: The task.
         variables: Environment variables that differ from those of this process.
 
     Attributes:
         pid: Its process id.
     """
 
-    def __init__(self, task: WorkerTask, variables: Mapping[str, str] | None = None) -> None:
+    def __init__(self, variables: Mapping[str, str] | None = None) -> None:
         environment = {
             **{name: each for name, each in os.environ.items() if name != MEMORY_VARIABLE},
             **(variables or {}),
@@ -46,6 +56,7 @@ class WorkerProcess:
             # TensorFlow writes the features of the processor to stderr, where it is installed.
             "TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"),
         }
+        self._num_killed = count_memory_kills()
         self._log: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the process
         self._process = subprocess.Popen(
             [sys.executable, "-m", _PROGRAM],
@@ -58,12 +69,22 @@ class WorkerProcess:
         self.pid = self._process.pid
         self._events: list[Event] = []
         self._lock = threading.Lock()
-        if self._process.stdin is not None:
-            # It stays open: its end means that this process has ended.
-            self._process.stdin.write(json.dumps(task.to_json()).encode() + b"\n")
-            self._process.stdin.flush()
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def give(self, task: WorkerTask) -> None:
+        """Give the process its only task."""
+        if self._process.stdin is not None:
+            # A process that has ended reports it by an event. The pipe stays open: its end means that this
+            # process has ended.
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.write(json.dumps(task.to_json()).encode() + b"\n")
+                self._process.stdin.flush()
 
     def take_events(self) -> list[Event]:
         """Return the events since the last call."""
@@ -81,7 +102,8 @@ class WorkerProcess:
         self._reader.join(timeout=5)
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
-                stream.close()
+                with contextlib.suppress(BrokenPipeError):
+                    stream.close()
         self._log.close()
 
     def _read(self) -> None:
@@ -91,8 +113,11 @@ class WorkerProcess:
             with self._lock:
                 self._events.append(json.loads(line))
         status = self._process.wait()
+        is_memory = status == -signal.SIGKILL and count_memory_kills() > self._num_killed
         with self._lock:
-            self._events.append({"kind": "exit", "status": status, "log": self._read_log()})
+            self._events.append(
+                {"kind": "exit", "status": status, "log": self._read_log(), "is_memory": is_memory}
+            )
 
     def _read_log(self) -> str:
         try:
@@ -110,15 +135,65 @@ def find_port(host: str = "127.0.0.1") -> int:
         return int(server.getsockname()[1])
 
 
-class LocalWorkers:
-    """Workers as processes of this machine.
+def count_memory_kills() -> int:
+    """Return how many processes were killed because the memory was exhausted; 0 where this is not known."""
+    found = 0
+    for name in _COUNTERS:
+        with contextlib.suppress(OSError, ValueError):
+            counts = dict(line.split() for line in Path(name).read_text().splitlines())
+            found += int(counts.get("oom_kill", 0))
+    return found
 
-    Attributes:
-        processes: The processes, by rank.
+
+class Seat:
+    """The process of one rank, and one that waits to replace it.
+
+    A process that waits has imported its packages, which takes most of the time of a start on a busy machine.
     """
 
     def __init__(self) -> None:
-        self.processes: list[WorkerProcess] = []
+        self._process: WorkerProcess | None = None
+        self._spare: WorkerProcess | None = None
+
+    def start(self, task: WorkerTask, variables: Mapping[str, str] | None = None) -> int:
+        """Give a task to the process that waits, or to a new one; return its process id."""
+        process, self._spare = self._spare, None
+        if process is not None and not process.is_running:
+            process.stop()
+            process = None
+        self._process = WorkerProcess(variables) if process is None else process
+        self._process.give(task)
+        return self._process.pid
+
+    def start_spare(self, variables: Mapping[str, str] | None = None) -> None:
+        """Start a process that waits, if there is none."""
+        if self._spare is None:
+            self._spare = WorkerProcess(variables)
+
+    def take_events(self) -> list[Event]:
+        """Return the events of the process since the last call."""
+        return [] if self._process is None else self._process.take_events()
+
+    def stop(self) -> None:
+        """End the process; the one that waits is kept."""
+        if self._process is not None:
+            self._process.stop()
+            self._process = None
+
+    def close(self) -> None:
+        """End both processes."""
+        self.stop()
+        if self._spare is not None:
+            self._spare.stop()
+            self._spare = None
+
+
+class LocalWorkers:
+    """Workers as processes of this machine."""
+
+    def __init__(self) -> None:
+        self._seats: list[Seat] = []
+        self._variables: list[dict[str, str]] = []
 
     def find_address(self) -> str:
         """Return an address at which the first worker can listen."""
@@ -126,18 +201,30 @@ class LocalWorkers:
 
     def start(self, tasks: list[WorkerTask]) -> None:
         """Start one process per task."""
-        for task in tasks:
-            variables = {} if len(tasks) == 1 else {_VISIBLE: _choose_devices(task)}
-            self.processes.append(WorkerProcess(task, variables))
+        if not self._seats:
+            self._seats = [Seat() for _ in tasks]
+            self._variables = [{} if len(tasks) == 1 else {_VISIBLE: _choose_devices(task)} for task in tasks]
+        for seat, task, variables in zip(self._seats, tasks, self._variables, strict=True):
+            seat.start(task, variables)
+
+    def start_spares(self) -> None:
+        """Start one process per worker that waits to replace it."""
+        for seat, variables in zip(self._seats, self._variables, strict=True):
+            seat.start_spare(variables)
 
     def take_events(self) -> list[tuple[int, Event]]:
         """Return the events since the last call, with the rank of each."""
-        return [(rank, event) for rank, each in enumerate(self.processes) for event in each.take_events()]
+        return [(rank, event) for rank, each in enumerate(self._seats) for event in each.take_events()]
 
     def stop(self) -> None:
-        """End the processes that have not ended."""
-        for each in self.processes:
+        """End the processes; those that wait are kept."""
+        for each in self._seats:
             each.stop()
+
+    def close(self) -> None:
+        """End all processes."""
+        for each in self._seats:
+            each.close()
 
 
 def _choose_devices(task: WorkerTask) -> str:

@@ -10,46 +10,28 @@ import contextlib
 import functools
 import importlib.util
 import os
+import shutil
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+from pathlib import Path
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.batch.loader import Loader
 from penstock.errors import OptionError, WorkerError, importing
 from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import list_choices, show
-from penstock.jobs.train.worker_messages import Event, WorkerTask, load_error, relay_event
+from penstock.jobs.train.worker_messages import WorkerTask
 from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers
+from penstock.jobs.train.worker_watch import RestartTimes, Workers, watch_workers
 from penstock.training.checkpoint import read_step
 from penstock.training.distribution import check_backend
-from penstock.training.progress import Watcher
 from penstock.training.train import Training
 
 Engine: TypeAlias = Literal["local", "ray"]
 
 _MOST_LOSSES: Final = 3  # of workers, without a new checkpoint
-_POLL_SECONDS: Final = 0.1
-# A worker that fails because another was killed reports it before the end of that one is known.
-_GRACE_SECONDS: Final = 3.0
-_MOST_LOG_LINES: Final = 5
-
-
-class Workers(Protocol):
-    """The processes of one attempt."""
-
-    def find_address(self) -> str:
-        """Return an address at which the first worker can listen."""
-
-    def start(self, tasks: list[WorkerTask]) -> None:
-        """Start one process per task."""
-
-    def take_events(self) -> list[tuple[int, Event]]:
-        """Return the events since the last call, with the rank of each."""
-
-    def stop(self) -> None:
-        """End all processes."""
+_COMPILED_NAME: Final = ".compiled"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,11 +68,17 @@ class WorkerPlan:
         check_size(loader.options.batch_size, self.num_workers)
         watcher = training.watcher
         num_losses, step = 0, read_step(training.folder)
-        with self.connect() as make_workers:
+        times: RestartTimes | None = None
+        with self.connect() as make_workers, _closing(make_workers(), training.folder) as workers:
             while True:
-                reason = self._try(training, make_workers())
+                tasks = self._make_tasks(training, workers.find_address())
+                workers.start(tasks)
+                reason = watch_workers(workers, self.num_workers, watcher, times)
                 if reason is None:
                     return
+                times = RestartTimes()
+                workers.stop()
+                times.mark("end")
                 before, step = step, read_step(training.folder)
                 num_losses = 1 if step > before else num_losses + 1
                 if num_losses > _MOST_LOSSES:
@@ -122,7 +110,7 @@ class WorkerPlan:
         check_backend("num_devices" if self.num_workers == 1 else "num_workers")
 
     def connect(self) -> contextlib.AbstractContextManager[Callable[[], Workers]]:
-        """Connect to the cluster, if there is one; inside, a function makes the workers of one attempt.
+        """Connect to the cluster, if there is one; inside, a function makes the workers of a run.
 
         Raises:
             OptionError: There is no such cluster, or it does not accept the token.
@@ -133,14 +121,6 @@ class WorkerPlan:
             from penstock.jobs.train.ray_workers import connected  # noqa: PLC0415 - Ray, when asked for
 
         return connected(self.address, self.num_workers, self.num_devices)
-
-    def _try(self, training: Training, workers: Workers) -> str | None:
-        """Run all workers once; return how one was lost, or None if all have finished."""
-        try:
-            workers.start(self._make_tasks(training, workers.find_address()))
-            return watch_workers(workers, self.num_workers, training.watcher)
-        finally:
-            workers.stop()
 
     def _make_tasks(self, training: Training, address: str) -> list[WorkerTask]:
         data = training.data
@@ -155,55 +135,20 @@ class WorkerPlan:
                 address=address,
                 function=() if self.function is None else name_function(self.function),
                 search_path=[os.path.abspath(each) for each in sys.path],  # noqa: PTH100
+                compiled=os.path.abspath(training.folder / _COMPILED_NAME),  # noqa: PTH100
             )
             for rank in range(self.num_workers)
         ]
 
 
-def watch_workers(workers: Workers, number: int, watcher: Watcher) -> str | None:
-    """Pass on the progress of workers until all are done, or one is lost.
-
-    Returns:
-        How a worker was lost; None if all are done.
-
-    Raises:
-        PenstockError: A worker failed.
-    """
-    done: set[int] = set()
-    failed: dict[int, Event] = {}
-    deadline = None
-    while len(done) < number:
-        for rank, event in workers.take_events():
-            if event["kind"] == "done":
-                done.add(rank)
-            elif event["kind"] == "error":
-                failed[rank] = event
-            elif event["kind"] == "lost":
-                return f"Worker {rank} lost the others ({_shorten(event['text'])})"
-            elif event["kind"] == "exit" and rank not in done and rank not in failed:
-                return _describe_exit(rank, event)
-            else:
-                relay_event(event, watcher)
-        if failed:
-            deadline = time.monotonic() + _GRACE_SECONDS if deadline is None else deadline
-            if time.monotonic() >= deadline or len(failed) + len(done) == number:
-                # An error of Penstock says more than what it caused in other workers.
-                raise load_error(min(failed.items(), key=lambda each: ("text" in each[1], each[0]))[1])
-        time.sleep(_POLL_SECONDS)
-    return None
-
-
-def _describe_exit(rank: int, event: Event) -> str:
-    status = event["status"]
-    how = f"signal {-status}" if status < 0 else f"status {status}"
-    lines = [line for line in event.get("log", "").splitlines() if line.strip()][-_MOST_LOG_LINES:]
-    return f"Worker {rank} ended with {how}" + (f" ({_shorten(' | '.join(lines))})" if status > 0 else "")
-
-
-def _shorten(text: str) -> str:
-    most = 300
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[:most]}…"
+@contextlib.contextmanager
+def _closing(workers: Workers, folder: Path) -> Iterator[Workers]:
+    """End all processes at the end, and remove what they have compiled."""
+    try:
+        yield workers
+    finally:
+        workers.close()
+        shutil.rmtree(folder / _COMPILED_NAME, ignore_errors=True)
 
 
 def name_function(function: Callable[[], Any]) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 from contextlib import nullcontext
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
@@ -13,15 +15,11 @@ import pytest
 from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 
 pytest.importorskip("keras")
-from penstock.jobs.train import workers as module
+from penstock.jobs.train import worker_watch as module
 from penstock.jobs.train.worker_messages import EventWatcher, dump_error, load_error, relay_event
-from penstock.jobs.train.workers import (
-    WorkerPlan,
-    check_size,
-    make_plan,
-    name_function,
-    watch_workers,
-)
+from penstock.jobs.train.worker_process import WorkerProcess
+from penstock.jobs.train.worker_watch import RestartTimes, watch_workers
+from penstock.jobs.train.workers import WorkerPlan, check_size, make_plan, name_function
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.progress import TrainingProgress
 from penstock.training.snapshot import Snapshot
@@ -38,7 +36,8 @@ class Script:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.tasks = []
-        self.is_stopped = False
+        self.is_stopped = self.is_closed = False
+        self.num_spares = 0
 
     def find_address(self):
         return "127.0.0.1:7"
@@ -49,8 +48,34 @@ class Script:
     def take_events(self):
         return self.answers.pop(0) if self.answers else []
 
+    def start_spares(self):
+        self.num_spares += 1
+
     def stop(self):
         self.is_stopped = True
+
+    def close(self):
+        self.is_closed = True
+
+
+class Attempts(Script):
+    """Workers that are started several times, each time with other events."""
+
+    def __init__(self, *attempts):
+        super().__init__()
+        self.attempts = list(attempts)
+        self.num_started = 0
+
+    def start(self, tasks):
+        self.current = self.attempts[self.num_started]
+        self.num_started += 1
+        self.current.start(tasks)
+
+    def take_events(self):
+        return self.current.take_events()
+
+    def stop(self):
+        self.current.stop()
 
 
 @pytest.fixture(autouse=True)
@@ -72,10 +97,13 @@ def training(tmp_path):
 
 
 def launch(monkeypatch, training, attempts, num_workers=2, batch_size=16):
-    made = iter(attempts)
+    workers = Attempts(*attempts)
     plan = WorkerPlan(num_workers=num_workers)
-    monkeypatch.setattr(WorkerPlan, "connect", lambda self: nullcontext(lambda: next(made)))
-    plan.launch(training, SimpleNamespace(options=SimpleNamespace(batch_size=batch_size)))
+    monkeypatch.setattr(WorkerPlan, "connect", lambda self: nullcontext(lambda: workers))
+    try:
+        plan.launch(training, SimpleNamespace(options=SimpleNamespace(batch_size=batch_size)))
+    finally:
+        assert workers.is_closed or not workers.num_started
 
 
 def test_workers_are_done_when_all_are():
@@ -112,6 +140,46 @@ def test_worker_that_ends_without_a_report_is_lost(events):
     assert watch_workers(Script(events), 2, Listener()).startswith("Worker")
 
 
+def test_worker_that_was_killed_for_memory_is_reported_as_such():
+    killed = {**KILLED, "is_memory": True}
+    assert "memory" in watch_workers(Script([(1, killed)]), 2, Listener())
+    assert "memory" not in watch_workers(Script([(1, KILLED)]), 2, Listener())
+
+
+def test_parts_of_a_restart_are_noted_with_its_first_step():
+    now = iter([10.0, 10.5, 12.0, 11.0, 12.5, 15.0, 20.0])
+    times = RestartTimes(lambda: next(now))
+    times.mark("end")
+    stages = [(rank, {"kind": "stage", "name": "start"}) for rank in (1, 0)]
+    built = [(0, {"kind": "stage", "name": "connect"}), (0, {"kind": "stage", "name": "build"})]
+    step = {"kind": "step", "progress": asdict(TrainingProgress(0, 1, 1, 2, {}))}
+    listener = Listener()
+    script = Script([*stages, *built, (0, step), (0, step)], [(0, DONE), (1, DONE)])
+    assert watch_workers(script, 2, listener, times) is None
+    assert len(listener.notes) == 1
+    found = [float(each) for each in re.findall(r"[0-9.]+(?= s)", listener.notes[0])]
+    assert found == [10.0, 0.5, 0.5, 1.5, 2.5, 5.0]  # all, then each part
+
+
+def test_spare_processes_are_started_once_some_time_after_the_first_step(monkeypatch):
+    step = {"kind": "step", "progress": asdict(TrainingProgress(0, 1, 1, 2, {}))}
+    end = [(0, DONE), (1, DONE)]
+    script = Script([(0, step)], [(0, step)], end)
+    watch_workers(script, 2, Listener())
+    assert script.num_spares == 0
+    monkeypatch.setattr(module, "_SPARE_SECONDS", 0)
+    script = Script([], [(0, step)], [(0, step)], end)
+    watch_workers(script, 2, Listener())
+    assert script.num_spares == 1
+
+
+def test_process_that_waits_for_a_task_ends_when_its_parent_closes_the_pipe():
+    process = WorkerProcess({"JAX_PLATFORMS": "cpu"})
+    process._process.stdin.close()
+    assert process._process.wait(timeout=300) == 0
+    process.stop()
+
+
 def test_error_of_penstock_is_raised_as_it_was_rather_than_what_it_caused():
     error = NonFiniteError(
         "step 3 of epoch 0", epoch=0, step=3, records=(("a", 1), ("b", 2)), path="a", expected="x", got="nan"
@@ -122,6 +190,7 @@ def test_error_of_penstock_is_raised_as_it_was_rather_than_what_it_caused():
         watch_workers(Script([(0, other)], [(1, sent)]), 2, Listener())
     assert caught.value.records == error.records
     assert (caught.value.step, caught.value.path, str(caught.value)) == (3, "a", str(error))
+    assert any("1" in note for note in caught.value.__notes__)
 
 
 def test_other_error_of_a_worker_is_raised_with_its_traceback():
@@ -132,6 +201,7 @@ def test_other_error_of_a_worker_is_raised_with_its_traceback():
     with pytest.raises(WorkerError) as caught:
         watch_workers(Script([(1, event)]), 2, Listener())
     assert "depth" in str(caught.value.got)
+    assert caught.value.what == "worker 1"
     assert __file__ in caught.value.__notes__[0]
 
 
@@ -142,13 +212,13 @@ def test_error_of_jax_means_that_another_worker_is_lost():
 
 def test_name_that_is_no_error_of_penstock_is_not_looked_up():
     event = {"kind": "error", "name": "annotations", "attributes": {"what": "x"}}
-    assert isinstance(load_error(event), WorkerError)
+    assert isinstance(load_error(event, 0), WorkerError)
 
 
 def test_group_starts_again_from_the_last_checkpoint(monkeypatch, training):
     attempts = [Script([(1, KILLED)]), Script([(0, DONE), (1, DONE)])]
     launch(monkeypatch, training, attempts)
-    assert all(each.is_stopped for each in attempts)
+    assert attempts[0].is_stopped
     assert len(training.watcher.notes) == 1
     assert [task.rank for task in attempts[1].tasks] == [0, 1]
     assert attempts[1].tasks[0].data == [str(training.folder / "pets")]
