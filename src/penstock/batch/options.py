@@ -28,9 +28,9 @@ class LoadOptions:
         batch_size: Number of records per global batch, over all ranks; with `max_tokens`, the maximum number.
         shuffle: False keeps the stored order. True shuffles the whole split, differently in each epoch.
             "block" shuffles blocks of neighbouring records, and records within a window of blocks, for
-            storage where random reads are expensive. True uses "block" if the split is larger than eight
-            times the memory and there is only one rank (the memory of several may differ); "global" always
-            shuffles the whole split.
+            storage where random reads are expensive. True uses "block" if the split is in an object store,
+            or larger than eight times the memory while there is only one rank (the memory of several may
+            differ); "global" always shuffles the whole split.
         seed: Random seed of shuffling, drawing and augmentation.
         last: What to do with the records that do not fill the last batch of an epoch: yield a "short" batch,
             "drop" them, or "pad" the batch with records of weight 0, for models that need a fixed shape.
