@@ -14,6 +14,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, ge
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import OptionChecks
 from penstock.foundation.wording import check_keywords, show
+from penstock.storage.store_path import take_local_path
 
 Shuffling: TypeAlias = Literal["block", "global"]
 Last: TypeAlias = Literal["short", "drop", "pad"]
@@ -104,6 +105,8 @@ class LoadOptions:
         checks.instance("filter", str, "a string")
         checks.instance("bucket_by", str, "a string")
         checks.instance("cache", str | os.PathLike, "'memory' or the path of a folder")
+        if self.cache is not None:
+            take_local_path(self.cache, "cache")
         self._check_weights()
         self._check_part()
         self._check_shard()

@@ -10,10 +10,17 @@ import argparse
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from penstock.cli.interrupt import exit_on_interrupt
 from penstock.errors import importing
 from penstock.foundation.keras_backend import held_stderr, importing_keras
+from penstock.storage.store_path import take_local_path
+
+_LOCAL_OPTIONS: Final = (
+    *("config", "plan_file", "pipeline", "cache", "model", "image_weights", "write_model"),
+)
+"""Options with the path of a local file or folder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +54,13 @@ class Command:
         """Load the module, run the command, and return the exit status.
 
         Raises:
+            OptionError: An option that needs a local path names something in an object store.
             MissingPackageError: A package that the command needs is not installed.
         """
+        for name in _LOCAL_OPTIONS:
+            value = getattr(args, name, None)
+            if isinstance(value, str):
+                take_local_path(value, f"--{name.replace('_', '-')}")
         if self.check is not None:
             self.check(args)
         name = f"penstock {args.command}"

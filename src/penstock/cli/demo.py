@@ -24,6 +24,7 @@ from penstock.errors import PathError, PenstockError, importing
 from penstock.examples import flowers
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import LiveLines, escape, rule, shorten, terminal_width
+from penstock.storage.store_path import take_local_path
 from penstock.training.display import TrainingDisplay
 from penstock.training.progress import TrainingProgress
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
         MissingPackageError: A package that converts raw data, or trains, is not installed.
     """
     started = time.monotonic()
-    out = Path(args.out or tempfile.gettempdir())
+    out = take_local_path(args.out or tempfile.gettempdir(), "--out")
     if args.out and out.exists() and (not out.is_dir() or any(out.iterdir())):
         advice = "Choose a folder that does not exist yet."
         raise PathError("already exists and is not empty", path=args.out, advice=advice)

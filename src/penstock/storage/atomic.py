@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.errors import PathError, WriteError
+from penstock.storage.store_path import SCHEMES
 
 # Every 16 MiB the kernel starts to write to the disk, while the next bytes are made. With this, 256 MB with
 # their SHA-256 took 0.37 s (fsync 0.01 s); without it, 0.47 s (fsync 0.12 s), on ext4 on a virtual disk.
@@ -51,7 +52,7 @@ class AtomicFile:
                 False and call `sync_folder` once.
 
         Raises:
-            PathError: The file exists, and `overwrite` is False.
+            PathError: The file exists, and `overwrite` is False; or the path is one of an object store.
             WriteError: The file cannot be created.
         """
         self.path = path
@@ -61,6 +62,7 @@ class AtomicFile:
         self._syncs_folder = syncs_folder
         self._num_sent = 0
         self._fd = -1
+        _refuse_store_name(path)
         if not overwrite:
             refuse_existing(path)
         # Hidden, so that it is not read as data. Without the final name, which may have the maximum length.
@@ -211,6 +213,21 @@ def refuse_existing(path: Path) -> None:
     if os.path.lexists(path):
         advice = "Choose another name, or overwrite it with --overwrite (in Python: overwrite=True)."
         raise PathError("already exists", path=path, advice=advice)
+
+
+def _refuse_store_name(path: Path) -> None:
+    """Refuse a path such as `s3:/bucket/key`, which `pathlib` makes of one in an object store.
+
+    Raises:
+        PathError: It is one, and no such folder exists.
+    """
+    first = path.parts[0] if path.parts else ""
+    if first.removesuffix(":") in SCHEMES and first.endswith(":") and not os.path.lexists(first):
+        raise PathError(
+            "is in an object store, where this file cannot be written",
+            path=path,
+            advice="Pass a path on a disk, and copy the file.",
+        )
 
 
 def sync_folder(folder: Path) -> None:

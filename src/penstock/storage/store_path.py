@@ -154,6 +154,26 @@ def as_path(path: str | os.PathLike[str]) -> AnyPath:
     return parse_store_path(path) if is_store_path(path) else Path(path)
 
 
+def take_local_path(path: str | os.PathLike[str], option: str) -> Path:
+    """Return the local path of an option that cannot name something in an object store.
+
+    Without this, a folder named `s3:` would be created.
+
+    Raises:
+        OptionError: It names something in an object store.
+    """
+    parsed = as_path(path)
+    if isinstance(parsed, StorePath):
+        raise OptionError(
+            option,
+            field=option,
+            expected="a local path",
+            got=f"{str(parsed)!r}, in an object store, which is not supported here",
+            advice="Pass a path on a disk, and copy the files.",
+        )
+    return parsed
+
+
 def split_pattern(path: StorePath) -> tuple[StorePath, re.Pattern[str]] | None:
     """Return the folder before the first wildcard of a path, and a pattern for keys; None without wildcards.
 

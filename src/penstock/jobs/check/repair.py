@@ -24,6 +24,7 @@ from penstock.read.options import ReadOptions
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike, refuse_remote
+from penstock.storage.store_path import as_path, take_local_path
 
 _LOSSES_NAME = "losses.jsonl"
 
@@ -123,8 +124,10 @@ def repair(
         >>> repair("pets/", "repaired/").num_kept
         3
     """
-    folder = Path(out)
+    folder = take_local_path(out, "out")
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    for each in given:
+        refuse_remote(as_path(each))
     outputs = assign_paths(given, folder, overwrite=overwrite)
     datasets, errors = _find_datasets(given)
     report = folder / QUARANTINE / _LOSSES_NAME
