@@ -209,6 +209,15 @@ def test_report_of_a_stored_run_in_a_store(stored, s3_port):
         ps.write_report(RUN, "s3://animals/report.html")
 
 
+def test_data_set_is_written_as_a_table_to_a_store(stored, local):
+    from penstock.jobs.convert.table_file import write_table  # noqa: PLC0415 - the only test of it here
+
+    done = write_table(local.data, "s3://animals/pets.parquet")
+    assert (str(done.out), done.num_rows) == ("s3://animals/pets.parquet", len(make_rows()))
+    with pytest.raises(PathError):
+        write_table(local.data, "s3://animals/pets.parquet")
+
+
 def test_view_opens_a_stored_run(stored):
     from penstock.view.opened_data import open_data  # noqa: PLC0415 - the viewer is an extra
 

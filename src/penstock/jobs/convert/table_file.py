@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -20,8 +19,10 @@ from penstock.decode.arrow import add_split, arrow_schema, name_split
 from penstock.errors import NotTFRecordError, OptionError
 from penstock.foundation.wording import show
 from penstock.jobs.check.read_progress import Progress
-from penstock.storage.atomic import AtomicFile, ByteSink, refuse_existing
+from penstock.storage.atomic import AtomicFile, ByteSink
+from penstock.storage.output_file import find_size, open_output, refuse_output
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath, as_path
 
 TABLE_SUFFIXES: Final = (".parquet", ".arrow", ".feather")
 
@@ -30,7 +31,7 @@ TABLE_SUFFIXES: Final = (".parquet", ".arrow", ".feather")
 class WrittenTable:
     """A table file that was written."""
 
-    out: Path
+    out: AnyPath
     num_rows: int
     num_bytes: int
 
@@ -42,7 +43,7 @@ def write_table(
 
     Args:
         source: Data, as for `penstock.open`.
-        out: Path of the file, with the suffix `.parquet`, `.arrow` or `.feather`.
+        out: Path of the file, with the suffix `.parquet`, `.arrow` or `.feather`; may be in an object store.
         overwrite: Whether to replace an existing file.
         on_progress: Called with the number of rows written and the total.
 
@@ -51,11 +52,10 @@ def write_table(
         PathError: The file already exists.
         WriteError: The disk is full, or writing fails.
     """
-    path = Path(out)
+    path = as_path(out)
     if path.suffix not in TABLE_SUFFIXES:
         raise OptionError("out", expected=f"a name that ends in {' or '.join(TABLE_SUFFIXES)}", got=path.name)
-    if not overwrite:
-        refuse_existing(path)
+    refuse_output(path, overwrite=overwrite)
     try:
         dataset = open_dataset(source)
     except NotTFRecordError as error:
@@ -68,14 +68,14 @@ def write_table(
         ) from error
     schema = add_split(arrow_schema(dataset.schema), dataset.splits)
     num_rows = 0
-    with AtomicFile(path, overwrite=overwrite) as file, _writer(path, file, schema) as writer:
+    with open_output(path, overwrite=overwrite) as file, _writer(path, file, schema) as writer:
         for batch in _batches(dataset, schema, on_progress):
             writer.write_batch(batch)
             num_rows += batch.num_rows
-    return WrittenTable(path, num_rows, path.stat().st_size)
+    return WrittenTable(path, num_rows, find_size(path))
 
 
-def _writer(path: Path, file: AtomicFile, schema: Any) -> Any:
+def _writer(path: AnyPath, file: AtomicFile, schema: Any) -> Any:
     sink: Any = ByteSink(file.write)
     return pq.ParquetWriter(sink, schema) if path.suffix == ".parquet" else pa.ipc.new_file(sink, schema)
 
