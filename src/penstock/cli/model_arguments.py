@@ -24,14 +24,18 @@ from penstock.report.options import ReportOptions
 from penstock.score.options import EvaluateOptions
 from penstock.training.options import TrainOptions
 
-_RUN_HELP: Final = "run folder, written by 'penstock train'"
+_RUN_HELP: Final = "run folder, written by 'penstock train'; may be in an object store"
 _OWN_MODEL_HELP: Final = "function that returns the model, if the run trained your own"
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.usage = "penstock train [options] DATA [DATA ...] [--out RUN]"
     parser.add_argument("paths", nargs="*", metavar="DATA", help="a data set, TFRecords, or raw data")
-    parser.add_argument("--out", metavar="RUN", help="run folder to write (default: a new one in runs/)")
+    parser.add_argument(
+        "--out",
+        metavar="RUN",
+        help="run folder to write, also in an object store (default: a new one in runs/)",
+    )
     parser.add_argument("--resume", action="store_true", help="continue the interrupted run in --out")
     parser.add_argument(
         "--config", metavar="FILE", help="settings in the form of run.yaml; options override them"
@@ -304,7 +308,11 @@ def _add_engine(parser: argparse.ArgumentParser, workers: str) -> None:
 def _add_predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help=_RUN_HELP)
     parser.add_argument("paths", nargs="+", metavar="DATA", help="data to predict on")
-    parser.add_argument("--out", metavar="FILE", help="write a .parquet, .csv or .jsonl file, not stdout")
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        help="write a .parquet, .csv or .jsonl file, also to an object store, not stdout",
+    )
     parser.add_argument("--overwrite", action="store_true", help="replace an existing file")
     parser.add_argument("--resume", action="store_true", help="continue a run with --engine ray")
     _add_engine(parser, "number of threads, or of tasks on Ray")
@@ -325,7 +333,7 @@ def _add_predict(parser: argparse.ArgumentParser) -> None:
 
 def _add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="RUN", help=_RUN_HELP)
-    parser.add_argument("out", metavar="OUT", help="folder to write")
+    parser.add_argument("out", metavar="OUT", help="folder to write, also in an object store")
     parser.add_argument(
         "--format",
         choices=("bundle", "onnx", "saved_model"),

@@ -33,16 +33,18 @@ from penstock.jobs.train.run_folder import (
     claim_folder,
     discard_unusable_data,
 )
+from penstock.jobs.train.stored_run import StoredRun, stored_run
 from penstock.jobs.train.train import prepare_training, run_folds, run_prepared
 from penstock.jobs.train.workers import connecting, make_plan
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.options import ModelOptions
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.store_path import StorePath, as_path
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
 from penstock.training.precision import in_precision
-from penstock.training.progress import SilentWatcher
+from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import seeded
 from penstock.training.run import Run
 from penstock.training.run_files import CONFIG_NAME, DATA_NAME, OWN_MODEL, read_run_config
@@ -75,10 +77,32 @@ _MODEL: Final = {
 def run(args: argparse.Namespace) -> int:
     """Train, print, and return the exit status."""
     config = {} if args.config is None else read_run_config(args.config)
+    if args.show_model or args.write_model:
+        return _show_model(args, config, _read_job(args, config), args.paths or _find_source(config))
+    warnings: list[str] = []
+    out = None if args.out is None else as_path(args.out)
+    if isinstance(out, StorePath):
+        with stored_run(out, resume=args.resume, note=lambda text: print_message(f"note: {text}")) as stored:
+            local = argparse.Namespace(**{**vars(args), "out": str(stored.folder)})
+            done = stored.finish(_train_in_folder(local, config, warnings, stored))
+    else:
+        done = _train_in_folder(args, config, warnings)
+    if isinstance(done, Run):
+        print_run(done, args.model, warnings if args.json else None)
+    else:
+        print_folds(done, args.model, warnings if args.json else None)
+    return 0
+
+
+def _train_in_folder(
+    args: argparse.Namespace,
+    config: Mapping[str, Any],
+    warnings: list[str],
+    stored: StoredRun | None = None,
+) -> Run | CrossValidation:
+    """Train in a local folder; `stored` is the run in an object store whose files the folder has."""
     job = _read_job(args, config)
     paths = args.paths or _find_source(config)
-    if args.show_model or args.write_model:
-        return _show_model(args, config, job, paths)
     folder = choose_folder(args.out, paths[0] if paths else None)
     if args.resume and args.out is None:
         raise OptionError("--resume", expected="--out RUN as well", got="none", advice="Add --out RUN.")
@@ -86,28 +110,23 @@ def run(args: argparse.Namespace) -> int:
         if not paths:
             advice = "Pass the folder of a run, or data to train on."
             raise NoSuchPathError(f"not a run folder (no {CONFIG_NAME})", path=folder, advice=advice)
-        print_message(f"note: {folder} contains no run yet: starting a new one")
+        shown = folder if stored is None else stored.out
+        print_message(f"note: {shown} contains no run yet: starting a new one")
     try:
         check_job(job, folder)  # before anything is converted
     except PenstockError as error:
         error.path = error.path or args.config
         raise
-    warnings: list[str] = []
     with claim_folder(folder, may_hold=args.resume), connecting(job.plan):
         existed_before = (folder / DATA_NAME).is_dir()
         removed: list[Path] = []
         try:
             with discard_unusable_data(folder) as removed:
                 data = _one(paths) if paths else None
-                done = _train(args, config, replace(job, data=data), folder, warnings)
+                return _train(args, config, replace(job, data=data), folder, warnings, stored)
         except (Exception, KeyboardInterrupt) as error:
-            _advise(folder, error, removed, existed_before=existed_before)
+            _advise(folder, error, removed, stored, existed_before=existed_before)
             raise
-    if isinstance(done, Run):
-        print_run(done, args.model, warnings if args.json else None)
-    else:
-        print_folds(done, args.model, warnings if args.json else None)
-    return 0
 
 
 def _train(
@@ -116,6 +135,7 @@ def _train(
     job: TrainJob,
     folder: Path,
     warnings: list[str],
+    stored: StoredRun | None,
 ) -> Run | CrossValidation:
     """Train, and add the warnings about data and model to a list."""
     paths = args.paths or _find_source(config)
@@ -128,7 +148,8 @@ def _train(
         if args.paths:
             _confirm_data(args, folder)
         job = replace(job, data=folder / DATA_NAME)
-    with _CollectingDisplay(warnings) as display:
+    with _CollectingDisplay(warnings) as shown:
+        display: Watcher = shown if stored is None else stored.watch(shown)
         if find_number(job, folder, "folds") is not None:
             return run_folds(job, folder, display)
         training = prepare_training(job, folder, display)
@@ -149,9 +170,17 @@ class _CollectingDisplay(TrainingDisplay):
         super().note(text)
 
 
-def _advise(folder: Path, error: BaseException, removed: list[Path], *, existed_before: bool) -> None:
+def _advise(
+    folder: Path,
+    error: BaseException,
+    removed: list[Path],
+    stored: StoredRun | None,
+    *,
+    existed_before: bool,
+) -> None:
     """Print how to continue after an error or an interrupt."""
-    named = shlex.quote(str(folder))
+    out = folder if stored is None else stored.out
+    named = shlex.quote(str(out))
     has_run = (folder / CONFIG_NAME).is_file()
     if isinstance(error, KeyboardInterrupt) and has_run:
         error.add_note(f"To continue: penstock train --resume --out {named}")
@@ -159,14 +188,14 @@ def _advise(folder: Path, error: BaseException, removed: list[Path], *, existed_
         error.add_note(f"To continue, run the same command with --resume --out {named}.")
     elif can_reuse_data(error, folder):
         print_message(
-            f"The converted data is kept in {folder / DATA_NAME}. Fix the problem below, then add "
+            f"The converted data is kept in {out / DATA_NAME}. Fix the problem below, then add "
             f"--resume --out {named} to reuse it."
         )
     elif folder / DATA_NAME in removed:
-        print_message(f"{folder / DATA_NAME} was removed: the corrected command converts again.")
+        print_message(f"{out / DATA_NAME} was removed: the corrected command converts again.")
     elif existed_before and not has_run and not _names_path(error):
         print_message(
-            f"{folder / DATA_NAME} is from an earlier call: to convert again, remove it, or use another "
+            f"{out / DATA_NAME} is from an earlier call: to convert again, remove it, or use another "
             "folder with --out."
         )
 

@@ -30,6 +30,7 @@ from penstock.score.options import EvaluateOptions
 from penstock.score.scores import Number, Scores
 from penstock.score.split_evaluation import evaluate_split
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.store_path import AnyPath
 from penstock.training.checkpoint import Checkpoints, read_result
 from penstock.training.loaders import find_validation_share, list_training_splits
 from penstock.training.options import TrainOptions
@@ -63,14 +64,14 @@ class CrossValidation:
         ```
     """
 
-    folder: Path
+    folder: AnyPath
     scores: Mapping[str, Mapping[str, Scores]]
     records: int
-    predictions: Path
+    predictions: AnyPath
     settings: Mapping[str, Any]
 
     @property
-    def runs(self) -> tuple[Path, ...]:
+    def runs(self) -> tuple[AnyPath, ...]:
         """Folders of the folds, each of which `penstock.open_run` opens."""
         return tuple(self.folder / name for name in self.scores)
 
@@ -237,7 +238,7 @@ class FoldTraining:
         table = pa.concat_tables(tables, promote_options="default")
         settings = self._describe({})
         done = CrossValidation(self.folder, scores, table.num_rows, path, settings)
-        digest = combine_digests(done.runs)
+        digest = combine_digests([self.folder / name for name in scores])
         if read_result(self.folder) == ("finished", digest) and path.is_file():
             return CrossValidation(
                 self.folder, scores, table.num_rows, path, read_run_config(self.folder / CONFIG_NAME)

@@ -41,7 +41,11 @@ def choose_folder(out: PathLike | None, data: Any) -> Path:
     """Return the folder of a run: the given one, or an unused name in `runs/`."""
     if out is not None:
         return Path(out)
-    source = data.paths[0].parent if isinstance(data, Dataset) and data.paths else data
+    source = data
+    if isinstance(data, Dataset) and data.paths:
+        source = data.paths[0].parent
+        if data.manifest is not None and data.manifest.folder:  # its shards are in a folder of their own
+            source = source.parent
     is_path = isinstance(source, str | os.PathLike)
     stem = Path(source).resolve().name.split(".")[0] if is_path else ""
     base = Path(RUNS) / (stem or "run")

@@ -36,10 +36,12 @@ from penstock.jobs.train.job import TrainJob, check_job, find_number
 from penstock.jobs.train.repeated_texts import note_repeated_texts
 from penstock.jobs.train.run_description import describe_data, describe_run, recall_fields
 from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
+from penstock.jobs.train.stored_run import stored_run
 from penstock.jobs.train.workers import Engine, connecting, make_plan
 from penstock.model.options import ModelOptions
 from penstock.plan.plan import Plan
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import StorePath, as_path
 from penstock.training.display import TrainingDisplay
 from penstock.training.loaders import find_hold_out
 from penstock.training.options import TrainChoices, make_options
@@ -145,7 +147,8 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
             built for the data. A compiled model is trained as it is; others get the optimizer and losses of
             `options`. Or a function that returns a new model, which an ensemble needs.
         pipeline: The preprocessing from records to inputs; fitted to the data set, if not given.
-        out: The folder to write; a new one in `runs/`, if not given.
+        out: The folder to write; a new one in `runs/`, if not given. In an object store, files are uploaded
+            when they are complete, from a temporary folder.
         target: Name of the target, or several, if the data set does not declare it.
         resume: Whether to continue an interrupted run in that folder. Options that are not given again
             are those of the run; others must be the same.
@@ -174,6 +177,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         WorkerError: Workers ended again and again without progress.
         PathError: The folder is not empty.
         BusyError: Another process is training there.
+        StoreError: The run cannot be uploaded; the advice names the local folder that has it.
         StateError: The folder holds a different run.
         NonFiniteError: A step gave a loss that is not finite; it names the records.
 
@@ -235,6 +239,9 @@ def run_training(job: TrainJob, watcher: Watcher) -> Run | CrossValidation:
     Raises:
         PenstockError: See `train`.
     """
+    if job.out is not None and isinstance(out := as_path(job.out), StorePath):
+        with stored_run(out, resume=job.resume, note=watcher.note) as stored:
+            return stored.finish(run_training(replace(job, out=stored.folder), stored.watch(watcher)))
     folder = choose_folder(job.out, job.data)
     check_job(job, folder)  # before anything is converted
     with claim_folder(folder, may_hold=job.resume), connecting(job.plan), discard_unusable_data(folder):
