@@ -17,6 +17,7 @@ from penstock.cli.option_groups import (
     add_model_function,
     add_on_error,
     add_splits,
+    add_store_cache,
     add_text_files,
 )
 from penstock.foundation.keras_backend import VARIABLE
@@ -48,6 +49,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     add_columns(parser)
     add_splits(parser)
     add_text_files(parser)
+    add_store_cache(parser)
     add_json(parser)
 
 

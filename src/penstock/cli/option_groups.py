@@ -49,6 +49,18 @@ def add_record_files(
         action="store_true",
         help="ignore zeros at the end of a file, as preallocated files have them",
     )
+    add_store_cache(group)
+
+
+def add_store_cache(parser: Options) -> None:
+    """Add `--store-cache-bytes`."""
+    parser.add_argument(
+        "--store-cache-bytes",
+        type=int,
+        metavar="N",
+        help="keep up to N bytes of object stores on the local disk, in the folder that PENSTOCK_CACHE names "
+        "or in ~/.cache/penstock (default: PENSTOCK_STORE_CACHE_BYTES, or none)",
+    )
 
 
 def add_declarations(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:

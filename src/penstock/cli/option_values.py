@@ -16,7 +16,7 @@ from penstock.jobs.stored_data import Declaration
 from penstock.read.options import ReadOptions
 from penstock.schema.declaration import ColumnDeclaration, declare_field
 
-_READING: Final = ("compression", "max_record_bytes", "allow_trailing_zeros")
+_READING: Final = ("compression", "max_record_bytes", "allow_trailing_zeros", "store_cache_bytes")
 
 
 def list_given(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

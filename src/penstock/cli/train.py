@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import tempfile
 from collections.abc import Mapping
@@ -40,6 +41,7 @@ from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.options import ModelOptions
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.range_cache import BYTES_VARIABLE
 from penstock.storage.store_path import StorePath, as_path
 from penstock.training.display import TrainingDisplay
 from penstock.training.options import make_options
@@ -76,6 +78,8 @@ _MODEL: Final = {
 
 def run(args: argparse.Namespace) -> int:
     """Train, print, and return the exit status."""
+    if args.store_cache_bytes is not None:
+        os.environ[BYTES_VARIABLE] = str(args.store_cache_bytes)  # the processes of workers inherit it
     config = {} if args.config is None else read_run_config(args.config)
     if args.show_model or args.write_model:
         return _show_model(args, config, _read_job(args, config), args.paths or _find_source(config))

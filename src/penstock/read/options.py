@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 from penstock.columns import Compression
 from penstock.errors import OptionError
@@ -29,6 +29,10 @@ class ReadOptions:
             instead of damage.
         strict: Whether to reject records that protobuf accepts but no correct writer produces: a key that
             appears twice in one record, or integers of more than 64 bits.
+        store_cache_bytes: Maximum size of the cache of object stores on the local disk, which processes
+            share; 0 for none. It is in the folder that `PENSTOCK_CACHE` names, else in `~/.cache/penstock`.
+            Default None: as `PENSTOCK_STORE_CACHE_BYTES` in the environment, and none without it, because a
+            data set may be larger than the disk.
 
     Example:
         >>> ReadOptions(max_skipped=10).max_skipped
@@ -40,6 +44,7 @@ class ReadOptions:
     max_record_bytes: int = 1 << 30
     allow_trailing_zeros: bool = False
     strict: bool = False
+    store_cache_bytes: int | None = None
 
     def __post_init__(self) -> None:
         choices = ("auto", *get_args(Compression))
@@ -53,7 +58,14 @@ class ReadOptions:
         checks = OptionChecks(self)
         checks.integers("max_skipped", least=0)
         checks.integers("max_record_bytes", least=1, most=MAX_RECORD_BYTES)
+        if self.store_cache_bytes is not None:
+            checks.integers("store_cache_bytes", least=0)
         checks.flags("allow_trailing_zeros", "strict")
+
+
+def describe_options(options: ReadOptions) -> dict[str, Any]:
+    """Return the options for JSON, without those that are not set."""
+    return {name: value for name, value in asdict(options).items() if value is not None}
 
 
 def check_options(options: ReadOptions | None) -> ReadOptions:

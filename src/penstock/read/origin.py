@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from penstock.errors import ChangedFileError, SchemaError
 from penstock.foundation.option_checks import OnError, check_on_error
 from penstock.foundation.wording import show
 from penstock.read.opening import OpenedFiles, open_files
-from penstock.read.options import ReadOptions
+from penstock.read.options import ReadOptions, describe_options
 from penstock.schema.field import Field
 from penstock.schema.json_form import dump_fields, load_fields
 from penstock.schema.resolution import Resolution, resolve_schema
@@ -101,7 +101,7 @@ class Origin:
             "weight": self.weight,
             "id": self.id,
             "on_error": self.on_error,
-            "options": asdict(self.options),
+            "options": describe_options(self.options),
         }
 
     def _make_absolute(self, path: PathLike) -> str:

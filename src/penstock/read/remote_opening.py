@@ -17,6 +17,7 @@ from penstock.read.shard import Shard
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
 from penstock.storage.open_file import KeptFiles
+from penstock.storage.range_cache import find_cache
 from penstock.storage.remote_file import RemoteFile
 from penstock.storage.store_path import StorePath
 
@@ -37,6 +38,7 @@ class RemoteShards:
         """
         self._options = options
         self._kept = kept
+        self._cache = find_cache(options.store_cache_bytes)
         self._declared: dict[StorePath, tuple[CombinedIndex, int, ManifestCompression]] = {}
         for folder in folders:
             at = folder.shards_path
@@ -61,11 +63,13 @@ class RemoteShards:
         """
         if entry is None:
             file = RemoteFile(path)
+            file.use_cache(self._cache, file.version)
             index: Index = scan_object(file, self._options)
             version = file.version
         else:
             combined, number, compression = self._declared[path]
             file = ShardObject(path, entry.num_bytes)
+            file.use_cache(self._cache, entry.sha256)
             index = RemoteIndex(file, entry, compression, self._options, (combined, number))
             version = entry.sha256
         if index.compression == "none":

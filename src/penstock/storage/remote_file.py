@@ -9,12 +9,14 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
+from itertools import groupby
 from typing import Final
 
 from penstock.errors import ChangedFileError, NoSuchPathError
 from penstock.foundation.process import ProcessLock
 from penstock.storage.object_store import fetch, look_up
 from penstock.storage.open_file import FileIdentity
+from penstock.storage.range_cache import CHUNK_BYTES, CachedObject, RangeCache
 from penstock.storage.request_threads import RANGE_BYTES, call_all, request_threads, wait
 from penstock.storage.store_path import StorePath
 
@@ -47,6 +49,8 @@ class RemoteFile:
             size, self._etag = found.num_bytes, found.etag
         self.size = size
         self._lock = ProcessLock()
+        self._cached: CachedObject | None = None
+        self._is_served = False  # whether bytes of the cache were returned
 
     @property
     def identity(self) -> FileIdentity:
@@ -61,8 +65,18 @@ class RemoteFile:
     def check_unchanged(self, since: FileIdentity) -> None:
         """Do nothing: each request demands the version of the object that was read first."""
 
+    def use_cache(self, cache: RangeCache | None, version: str) -> None:
+        """Keep what is read on a local disk, and read what is there from it.
+
+        Args:
+            cache: The cache; None for none.
+            version: Identifies the content of the object; "" if nothing does, and then nothing is kept.
+        """
+        if cache is not None and version:
+            self._cached = cache.find_object(self.path, self.size, version)
+
     def fetch(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes by one request.
+        """Return a range of bytes by one request, or from the cache.
 
         Raises:
             ChangedFileError: The object is another version, or has another size.
@@ -71,6 +85,52 @@ class RemoteFile:
         """
         if start >= stop:
             return memoryview(b"")
+        if self._cached is None:
+            return self._request(start, stop)
+        try:
+            return self._fetch_cached(self._cached, start, stop)
+        except ChangedFileError:
+            self._cached.drop()  # it would demand its version again when the object is opened next
+            with self._lock:
+                if self._is_served:
+                    raise
+                self._etag = None
+            return self._fetch_cached(self._cached, start, stop)
+
+    def _fetch_cached(self, cached: CachedObject, start: int, stop: int) -> memoryview:
+        """Return a range of bytes; chunks that are not in the cache are requested and added."""
+        numbers = range(start // CHUNK_BYTES, (stop - 1) // CHUNK_BYTES + 1)
+        found = {number: chunk for number in numbers if (chunk := self._find_chunk(cached, number))}
+        parts = [found[number] for number in numbers if number in found]
+        if len(found) < len(numbers):
+            parts = []
+            for is_found, group in groupby(numbers, found.__contains__):
+                run = list(group)
+                parts += [found[n] for n in run] if is_found else self._request_chunks(cached, run)
+        if found:
+            self._is_served = True
+        offset = numbers.start * CHUNK_BYTES
+        whole = parts[0] if len(parts) == 1 else memoryview(b"".join(parts))
+        return whole[start - offset : stop - offset]
+
+    def _find_chunk(self, cached: CachedObject, number: int) -> memoryview | None:
+        """Return a chunk of the cache if it belongs to the version that is read; the first determines it."""
+        chunk = cached.find(number)
+        if chunk is None:
+            return None
+        with self._lock:
+            self._etag = self._etag or chunk.etag
+            return chunk.data if chunk.etag in (None, self._etag) else None
+
+    def _request_chunks(self, cached: CachedObject, numbers: list[int]) -> list[memoryview]:
+        """Return consecutive chunks by one request, and add them to the cache."""
+        stop = min((numbers[-1] + 1) * CHUNK_BYTES, self.size)
+        data = self._request(numbers[0] * CHUNK_BYTES, stop)
+        for i, number in enumerate(numbers):
+            cached.add(number, self._etag, data[i * CHUNK_BYTES : (i + 1) * CHUNK_BYTES])
+        return [data]
+
+    def _request(self, start: int, stop: int) -> memoryview:
         data, found = fetch(self.path, start, stop, etag=self._etag)
         with self._lock:
             etag, self._etag = self._etag, self._etag or found.etag

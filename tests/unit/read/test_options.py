@@ -17,6 +17,7 @@ def test_options_have_defaults_and_are_frozen():
         "max_record_bytes": 1 << 30,
         "allow_trailing_zeros": False,
         "strict": False,
+        "store_cache_bytes": None,
     }
     with pytest.raises(dataclasses.FrozenInstanceError):
         options.strict = True
