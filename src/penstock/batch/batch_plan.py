@@ -200,7 +200,9 @@ class FixedPlan:
     def _pick_window(self, ticket: Ticket, number: int) -> list[Picks]:
         """Return the records of a window; the one after the last is the first one of the next epoch."""
         window, epoch = self._window or 1, ticket.epoch
-        if number == self._count_windows(window):
+        # A last batch that is left out may be all that a window has.
+        num_used = min(len(self._order), self.num_steps(epoch) * self._batch_size)
+        if number > self._find_window(num_used - 1, window):
             if not ticket.continues:
                 return []
             epoch, number = epoch + 1, 0

@@ -150,6 +150,10 @@ def test_records_of_a_batch_that_is_left_out_are_not_announced():
     order = SplitOrder(190, shuffle="block", seed=1, block_records=10, window_blocks=10)
     (rows,) = list_announced(FixedPlan(order, 100, "drop"), [0])[1]
     assert rows.tolist() == sorted(order.pick(0, 0, 100).rows.tolist())
+    order = SplitOrder(299, shuffle="block", seed=1, block_records=10, window_blocks=5)
+    windows = list_announced(FixedPlan(order, 150, "drop"), [0, 1])[1]
+    read = [*order.pick(0, 0, 150).rows.tolist(), *order.pick(1, 0, 150).rows.tolist()]
+    assert sorted(np.concatenate(windows).tolist()) == sorted(read)
 
 
 def test_an_iteration_from_the_middle_announces_the_rest_of_its_window():
