@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from penstock.batch.loader import Loader
-from penstock.batch.options import LoadChoices
+from penstock.batch.options import LoadChoices, Shuffling
 from penstock.dataset import Dataset, Split
 from penstock.errors import TrainingDataError
 from penstock.model.feature import count_images
@@ -118,9 +118,7 @@ class LoaderPlan:
         train = split.loader(
             self.pipeline,
             batch_size=size,
-            # One process shuffles splits that are much larger than its memory in blocks; the order of several
-            # workers must not depend on the memory of each.
-            shuffle="global" if options.shuffle and shard is not None else options.shuffle,
+            shuffle=self._choose_shuffle(split, shard),
             seed=options.seed + _LOADER_SEED,
             **train_choices,
         )
@@ -144,6 +142,17 @@ class LoaderPlan:
         held_choices: LoadChoices = {**choices, **rows, "augment": False}
         validation = validated.loader(self.pipeline, batch_size=size, **held_choices)
         return TrainingLoaders(train, labels, validation, num_train, num_validation)
+
+    def _choose_shuffle(self, split: Split, shard: tuple[int, int] | None) -> bool | Shuffling:
+        """Return how to shuffle, which is the same for any number of workers.
+
+        One process shuffles splits that are much larger than its memory in blocks; the order of several
+        workers must not depend on the memory of each. Splits in object stores are always shuffled in blocks.
+        """
+        is_remote = split.as_source().rows.is_remote
+        return (
+            "global" if self.options.shuffle and shard is not None and not is_remote else self.options.shuffle
+        )
 
     def find_sample(self, num_validation: float) -> float:
         """Return the share of the validation records to read, which are enough to choose by."""
