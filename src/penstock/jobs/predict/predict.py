@@ -148,7 +148,7 @@ def run_prediction(
             write = stack.enter_context(open_output(path, overwrite=options.overwrite)).write
         most = 0 if options.on_error == "raise" else options.max_rejects
         batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
-        answer = _open_engine(trained, path, options, stack)
+        answer = _open_engine(run, trained, path, options, stack)
         answered = work.answer(answer(work.check(stack.enter_context(closing(batches)))))
         first = list(itertools.islice(answered, 1))  # if this fails, nothing is written
         held: list[pa.RecordBatch] = []
@@ -166,7 +166,9 @@ Answer: TypeAlias = Callable[
 """Yields batches in order, each with its predictions, or None if no row is left in it."""
 
 
-def _open_engine(trained: Trained, path: AnyPath | None, options: PredictOptions, stack: ExitStack) -> Answer:
+def _open_engine(
+    run: object, trained: Trained, path: AnyPath | None, options: PredictOptions, stack: ExitStack
+) -> Answer:
     """Return the function that predicts batches, here or on a cluster; `stack` closes what it needs."""
     if options.engine == "local":
         return partial(_answer_here, trained)
@@ -178,12 +180,11 @@ def _open_engine(trained: Trained, path: AnyPath | None, options: PredictOptions
     )
     from penstock.jobs.ray_cluster import Cluster  # noqa: PLC0415
 
-    folder = find_model_folder(trained)
-    if not isinstance(path, Path) and options.resume:
-        expected = "a local output file, beside which predictions are saved"
-        raise OptionError("resume", expected=expected, got="none" if path is None else str(path))
+    folder = find_model_folder(trained, run)
+    if path is None and options.resume:
+        raise OptionError("resume", expected="an output file, beside which predictions are saved", got="none")
     cluster = stack.enter_context(Cluster(options.address, options.workers))
-    saved = SavedPredictions(path, resume=options.resume) if isinstance(path, Path) else None
+    saved = None if path is None else SavedPredictions(path, resume=options.resume)
     return stack.enter_context(RayModel(cluster, folder, saved)).answer
 
 

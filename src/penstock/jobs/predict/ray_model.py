@@ -17,19 +17,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, importing
+from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError
 from penstock.export.manifest import MANIFEST_NAME, is_export
 from penstock.foundation.keras_backend import VARIABLE
 from penstock.jobs.predict.new_rows import ModelBatch
-from penstock.jobs.predict.trained import open_trained
+from penstock.jobs.predict.trained import Trained, open_trained
 from penstock.jobs.ray_cluster import Cluster, Shared
 from penstock.storage.atomic import AtomicFile
-from penstock.storage.store_path import AnyPath, StorePath
+from penstock.storage.output_file import load_store
+from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path
 
 Predicted: TypeAlias = Mapping[str, "np.ndarray[Any, Any]"]
 
@@ -39,23 +40,42 @@ _MODEL_FILES: Final = ("run.yaml", "pipeline.json", "fields.json", "weights.safe
 _PIECE_BYTES: Final = 1 << 20
 
 
-def find_model_folder(trained: Any) -> Path:
+class ModelFolder(NamedTuple):
+    """The folder of a run or an export.
+
+    Attributes:
+        path: Path from which workers open it, on a disk that all machines share, or in an object store.
+        files: Local folder with its files: the same one, or a copy of a folder in a store.
+    """
+
+    path: AnyPath
+    files: Path
+
+
+def find_model_folder(trained: Any, given: object = None) -> ModelFolder:
     """Return the folder of a run or an export from which workers open its model.
+
+    Args:
+        trained: The run or the export.
+        given: What it was opened from: an export that was opened from a store has only the path of its copy.
 
     Raises:
         OptionError: The model cannot be opened from its folder alone.
     """
-    folder = getattr(trained, "files", getattr(trained, "folder", None))
+    path = getattr(trained, "folder", None)
+    files = getattr(trained, "files", path)
+    if is_store_path(given):
+        path = parse_store_path(given)
     settings = trained.settings.get("model") if isinstance(trained.settings, Mapping) else None
     has_code = bool(trained.pipeline.maps) or (settings is not None and not isinstance(settings, Mapping))
-    if not isinstance(folder, Path) or has_code:
+    if not isinstance(path, Path | StorePath) or not isinstance(files, Path) or has_code:
         raise OptionError(
             "engine",
             expected="'local' for a run with code of your own, which its folder does not have",
             got="'ray'",
             advice="Export the run as ONNX and predict with that: penstock export RUN OUT --format onnx.",
         )
-    return folder.resolve()
+    return ModelFolder(path.resolve() if isinstance(path, Path) else path, files)
 
 
 def digest_model(folder: Path) -> str:
@@ -86,12 +106,12 @@ class RemoteModel:
     """A model that each worker opens once, from its folder.
 
     Attributes:
-        folder: Folder of the run or the export.
+        folder: Folder of the run or the export, on a disk or in an object store.
         digest: Its digest on the driver's machine.
         backend: Backend of Keras on the driver's machine.
     """
 
-    folder: Path
+    folder: AnyPath
     digest: str
     backend: str | None
     _ask: Callable[[Mapping[str, Any]], Predicted] | None = field(default=None, repr=False)
@@ -106,16 +126,26 @@ class RemoteModel:
             PathError: This machine does not see the folder, or sees another one.
         """
         if self._ask is None:
-            if digest_model(self.folder) != self.digest:
-                raise PathError(
-                    f"the run on the machine {os.uname().nodename} has other files",
-                    path=self.folder,
-                    advice="All machines of the cluster must see the same folder of the run.",
-                )
-            if self.backend is not None:
-                os.environ[VARIABLE] = self.backend
-            self._ask = open_trained(self.folder, None, None).predictor()
+            self._ask = self._open().predictor()
         return {name: np.asarray(values) for name, values in self._ask(inputs).items()}
+
+    def _open(self) -> Trained:
+        if self.backend is not None:
+            os.environ[VARIABLE] = self.backend
+        if isinstance(self.folder, Path):
+            self._check(self.folder)  # before Keras is imported
+            return open_trained(self.folder, None, None)
+        trained = open_trained(self.folder, None, None)
+        self._check(find_model_folder(trained, self.folder).files)
+        return trained
+
+    def _check(self, files: Path) -> None:
+        if digest_model(files) != self.digest:
+            raise PathError(
+                f"the run on the machine {os.uname().nodename} has other files",
+                path=self.folder,
+                advice="All machines of the cluster must see the same folder of the run.",
+            )
 
 
 def predict_batches(shared: Shared, batches: Sequence[Mapping[str, Any]]) -> list[Predicted]:
@@ -169,7 +199,7 @@ class SavedPredictions:
         data = content.getvalue()
         whole = hashlib.sha256(data).digest() + data
         if isinstance(self._folder, StorePath):
-            _open_store().put(self._folder / digest, whole)
+            load_store(self._folder).put(self._folder / digest, whole)
             return
         with AtomicFile(self._folder / digest, overwrite=True, syncs_folder=False) as file:
             file.write(whole)
@@ -178,7 +208,7 @@ class SavedPredictions:
         """Return a file of the folder; b"" if there is none."""
         with contextlib.suppress(FileNotFoundError, NoSuchPathError):
             if isinstance(self._folder, StorePath):
-                return bytes(_open_store().fetch(self._folder / digest).data)
+                return bytes(load_store(self._folder).fetch(self._folder / digest).data)
             return (self._folder / digest).read_bytes()
         return b""
 
@@ -190,16 +220,8 @@ class SavedPredictions:
         """
         if not isinstance(self._folder, StorePath):
             shutil.rmtree(self._folder, ignore_errors=True)
-        elif paths := [each.path for each in _open_store().list_objects(self._folder)]:
-            _open_store().delete(paths)
-
-
-def _open_store() -> Any:
-    """Return the module of requests to object stores, whose package is an extra."""
-    with importing("a path in an object store", "cloud"):
-        from penstock.storage import object_store  # noqa: PLC0415
-
-    return object_store
+        elif paths := [each.path for each in load_store(self._folder).list_objects(self._folder)]:
+            load_store(self._folder).delete(paths)
 
 
 @dataclass
@@ -218,7 +240,7 @@ class RayModel:
     def __init__(
         self,
         cluster: Cluster,
-        folder: Path,
+        folder: ModelFolder,
         saved: SavedPredictions | None = None,
         max_batches: int | None = None,
     ) -> None:
@@ -232,8 +254,8 @@ class RayModel:
         """
         self._max_batches = max_batches or _GROUP_BATCHES
         self._cluster = cluster
-        self._digest = digest_model(folder)
-        self._shared = cluster.share(RemoteModel(folder, self._digest, os.environ.get(VARIABLE)))
+        self._digest = digest_model(folder.files)
+        self._shared = cluster.share(RemoteModel(folder.path, self._digest, os.environ.get(VARIABLE)))
         self._saved = saved
         self._pending: deque[_Group] = deque()
 

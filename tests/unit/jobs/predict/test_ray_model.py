@@ -11,7 +11,13 @@ from penstock.errors import FieldError, OptionError, PathError
 from penstock.jobs.predict import ray_model
 from penstock.jobs.predict.new_rows import ModelBatch
 from penstock.jobs.predict.options import PredictOptions
-from penstock.jobs.predict.ray_model import RayModel, SavedPredictions, digest_model, find_model_folder
+from penstock.jobs.predict.ray_model import (
+    ModelFolder,
+    RayModel,
+    SavedPredictions,
+    digest_model,
+    find_model_folder,
+)
 from penstock.storage.object_store import list_objects
 from penstock.storage.store_path import StorePath
 
@@ -78,7 +84,9 @@ EXPECTED = [None if n % 7 == 3 else ((np.arange(4.0) + n) * 2).tolist() for n in
 
 def test_batches_are_in_order_and_batches_without_rows_among_them(folder, tmp_path):
     cluster = InOrder()
-    with RayModel(cluster, folder, SavedPredictions(tmp_path / "out.csv", resume=False)) as model:
+    with RayModel(
+        cluster, ModelFolder(folder, folder), SavedPredictions(tmp_path / "out.csv", resume=False)
+    ) as model:
         assert list_values(model.answer(make_batches())) == EXPECTED
     assert cluster.num_tasks == 7
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -86,10 +94,13 @@ def test_batches_are_in_order_and_batches_without_rows_among_them(folder, tmp_pa
 
 def test_resumed_run_predicts_only_what_is_missing(folder, tmp_path):
     out, first = tmp_path / "out.csv", InOrder()
-    assert interrupt(RayModel(first, folder, SavedPredictions(out, resume=False)), 8) == EXPECTED[:8]
+    assert (
+        interrupt(RayModel(first, ModelFolder(folder, folder), SavedPredictions(out, resume=False)), 8)
+        == EXPECTED[:8]
+    )
     assert first.cancelled
     second = InOrder()
-    with RayModel(second, folder, SavedPredictions(out, resume=True)) as model:
+    with RayModel(second, ModelFolder(folder, folder), SavedPredictions(out, resume=True)) as model:
         assert list_values(model.answer(make_batches())) == EXPECTED
     assert second.num_tasks == 4  # three groups were saved
     assert not (tmp_path / ".out.csv.partial").exists()
@@ -97,22 +108,22 @@ def test_resumed_run_predicts_only_what_is_missing(folder, tmp_path):
 
 def test_saved_predictions_of_another_model_or_of_damaged_files_are_not_used(folder, tmp_path):
     out = tmp_path / "out.csv"
-    interrupt(RayModel(InOrder(), folder, SavedPredictions(out, resume=False)), 20)
+    interrupt(RayModel(InOrder(), ModelFolder(folder, folder), SavedPredictions(out, resume=False)), 20)
     saved = sorted((tmp_path / ".out.csv.partial").iterdir())
     assert len(saved) == 7
     saved[0].write_bytes(saved[0].read_bytes()[:-1] + b"?")
     third = InOrder()
-    interrupt(RayModel(third, folder, SavedPredictions(out, resume=True)), 20)
+    interrupt(RayModel(third, ModelFolder(folder, folder), SavedPredictions(out, resume=True)), 20)
     assert third.num_tasks == 1
     (folder / "run.yaml").write_text("seed: 2")
     fourth = InOrder()
-    with RayModel(fourth, folder, SavedPredictions(out, resume=True)) as model:
+    with RayModel(fourth, ModelFolder(folder, folder), SavedPredictions(out, resume=True)) as model:
         assert list_values(model.answer(make_batches())) == EXPECTED
     assert fourth.num_tasks == 7
 
 
 def test_error_of_a_batch_comes_after_the_batches_before_it(folder):
-    answered = RayModel(InOrder(), folder, None).answer(make_batches(fails_at=5))
+    answered = RayModel(InOrder(), ModelFolder(folder, folder), None).answer(make_batches(fails_at=5))
     assert list_values(next(answered) for _ in range(5)) == EXPECTED[:5]
     with pytest.raises(FieldError):
         next(answered)
@@ -127,7 +138,7 @@ def test_inputs_are_predicted_in_order_although_the_loader_reuses_their_memory(f
             yield {"x": memory}
 
     cluster = InOrder()
-    model = RayModel(cluster, folder, max_batches=4)
+    model = RayModel(cluster, ModelFolder(folder, folder), max_batches=4)
     assert [each["y"][0] for each in model.predict_each(read())] == [2 * n for n in range(10)]
     assert cluster.num_tasks == 3
 
@@ -135,9 +146,12 @@ def test_inputs_are_predicted_in_order_although_the_loader_reuses_their_memory(f
 def test_predictions_are_saved_beside_an_output_in_a_store(folder, s3):
     out = StorePath("s3", "animals", "new/out.parquet")
     first, second = InOrder(), InOrder()
-    assert interrupt(RayModel(first, folder, SavedPredictions(out, resume=False)), 8) == EXPECTED[:8]
+    assert (
+        interrupt(RayModel(first, ModelFolder(folder, folder), SavedPredictions(out, resume=False)), 8)
+        == EXPECTED[:8]
+    )
     assert {each.path.parent.name for each in list_objects(out.parent)} == {".out.parquet.partial"}
-    with RayModel(second, folder, SavedPredictions(out, resume=True)) as model:
+    with RayModel(second, ModelFolder(folder, folder), SavedPredictions(out, resume=True)) as model:
         assert list_values(model.answer(make_batches())) == EXPECTED
     assert second.num_tasks == 4
     assert list(list_objects(out.parent)) == []
@@ -147,6 +161,16 @@ def test_run_that_is_not_seen_is_refused_by_the_machine_and_the_path(tmp_path):
     with pytest.raises(PathError) as caught:
         digest_model(tmp_path / "run")
     assert caught.value.path == str(tmp_path / "run")
+
+
+def test_folder_of_a_run_in_a_store_is_its_path_there_and_its_copy_here(tmp_path):
+    stored = StorePath("s3", "animals", "runs/pets")
+    settings, pipeline = {"model": {}}, SimpleNamespace(maps={})
+    run = SimpleNamespace(folder=stored, files=tmp_path, settings=settings, pipeline=pipeline)
+    export = SimpleNamespace(folder=tmp_path, settings=settings, pipeline=pipeline)
+    assert find_model_folder(run) == ModelFolder(stored, tmp_path)
+    assert find_model_folder(export, "s3://animals/runs/pets") == ModelFolder(stored, tmp_path)
+    assert find_model_folder(export, tmp_path) == ModelFolder(tmp_path, tmp_path)
 
 
 @pytest.mark.parametrize(("model", "maps"), [("my_model", {}), ({}, {"shout": "text"})])
