@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from io import BytesIO
 
 import pyarrow.parquet as pq
 import pytest
@@ -12,6 +13,9 @@ import pytest
 from exported_runs import make_rows, make_run
 from penstock.jobs.predict.evaluate import evaluate
 from penstock.jobs.predict.predict import predict
+from penstock.storage.object_store import fetch, list_objects, put_file
+from penstock.storage.store_path import StorePath
+from store_server import empty_bucket, set_environment
 
 KILLED = """
 import json, os, signal, sys
@@ -87,13 +91,37 @@ def test_killed_prediction_is_resumed_with_the_rows_of_one_process(ray_nodes, da
     assert len(was_predicted) == 13  # groups of two batches of eight rows
     assert was_predicted[:4] == [False] * 4
     assert all(was_predicted[-4:])
-    found, expected = pq.read_table(out), pq.read_table(data / "local.parquet")
+    check_table(pq.read_table(out), pq.read_table(data / "local.parquet"))
+    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".tmp")] == ["out.parquet"]
+
+
+def check_table(found, expected):
     assert found.schema == expected.schema
     assert found["name"].to_pylist() == expected["name"].to_pylist()
     for name in ("adopted", "breed"):
         assert found[name].to_pylist() == expected[name].to_pylist()
     assert found["price"].to_pylist() == pytest.approx(expected["price"].to_pylist(), rel=1e-5)
-    assert [path.name for path in tmp_path.iterdir() if not path.name.startswith(".tmp")] == ["out.parquet"]
+
+
+@pytest.mark.long  # TensorFlow is loaded three times
+def test_killed_prediction_to_a_store_is_resumed_from_the_store(ray_nodes, data, s3_port, monkeypatch):
+    empty_bucket(s3_port, "animals")
+    for name, value in set_environment(f"http://127.0.0.1:{s3_port}", {}).items():
+        monkeypatch.setenv(name, value)
+    folder, out = StorePath("s3", "animals", "run"), StorePath("s3", "animals", "new/out.parquet")
+    for path in (data / "run").rglob("*"):
+        if path.is_file():
+            put_file(folder / path.relative_to(data / "run").as_posix(), path)
+    put_file(folder.with_name("rows") / "new.jsonl", data / "new.jsonl")
+    request = {"run": str(folder), "data": "s3://animals/rows/*.jsonl", "out": str(out)}
+    killed = start(ray_nodes, data, **request, most=60, resume=False)
+    assert killed.returncode == -signal.SIGKILL, killed.stderr[-3000:]
+    assert {each.path.parent.name for each in list_objects(out.parent)} == {".out.parquet.partial"}
+    done = start(ray_nodes, data, **request, most=1000, resume=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1])[:4] == [False] * 4
+    assert [each.path for each in list_objects(out.parent)] == [out]
+    check_table(pq.read_table(BytesIO(fetch(out).data)), pq.read_table(data / "local.parquet"))
 
 
 @pytest.mark.long  # TensorFlow is loaded twice
