@@ -1,7 +1,8 @@
 """Converts the same source in this process and on a Ray cluster, and prints in JSON what came of it.
 
-`python ray_driver.py REQUEST`: a JSON object with `address`, `folder`, the name of a `case`, and optionally
-`kill`: which processes to end, when, while the conversion runs.
+`python ray_driver.py REQUEST`: a JSON object with `address`, `folder`, `out`, the names of `cases`, and
+optionally `sources`, by case, instead of their own, and `kill`: which processes to end, when, while the
+conversion runs.
 """
 
 import hashlib
@@ -170,7 +171,7 @@ def convert_case(request: dict[str, object], case: str, out: AnyPath, **choices:
 
     try:
         done = run_conversion(
-            make(Path(request["folder"])),
+            request.get("sources", {}).get(case) or make(Path(request["folder"])),
             out,
             PlanOverrides(**overrides),
             make_options(**options, **choices),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.shards.remote_staging import list_unfinished
-from penstock.storage.object_store import fetch, list_objects, look_up
+from penstock.storage.object_store import fetch, list_objects, look_up, put_file
 from penstock.storage.store_path import StorePath
 from ray_driver import CASES, convert_case, fingerprint
 from ray_nodes import RayNodes, run_driver, start_driver
@@ -102,8 +102,10 @@ def without_manifest(files: dict[str, str]) -> dict[str, str]:
 
 def test_object_store_gets_the_same_files_although_a_worker_is_killed(nodes, tmp_path, bucket):
     expected = {case: convert_here(tmp_path, case) for case in ("csv", "time", "blobs")}
+    put_file(bucket.with_name("source") / "rows.csv", tmp_path / "rows.csv")
+    sources = {"csv": "s3://animals/source/rows.csv"}
     kill = [{"stage": "reading", "workers": nodes.raylets, "task": "encode_blocks"}]
-    request = make_request(nodes, tmp_path, *expected, kill=kill, out=str(bucket))
+    request = make_request(nodes, tmp_path, *expected, kill=kill, out=str(bucket), sources=sources)
     found = run_driver(nodes, request)
     for case in expected:
         assert found[case]["files"] == without_manifest(expected[case]["files"]), case
