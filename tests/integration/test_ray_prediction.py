@@ -63,11 +63,11 @@ def data(tmp_path_factory):
     return folder
 
 
-def start(nodes, data, program=KILLED, **request):
+def start(nodes, folder, program=KILLED, **request):
     request = {
         "address": nodes.address,
-        "run": str(data / "run"),
-        "data": str(data / "new.jsonl"),
+        "run": str(folder / "run"),
+        "data": str(folder / "new.jsonl"),
         **request,
     }
     return subprocess.run(
