@@ -206,8 +206,13 @@ class Bytes(_Base):
         """Return the same values, contiguous; self, if they are already."""
         if self.is_packed:
             return self
-        pieces = [self.arena[a:b] for a, b in zip(self.starts.tolist(), self.stops.tolist(), strict=True)]
-        return Bytes.from_offsets(np.concatenate(pieces), make_offsets(self.sizes), self.present)
+        return Bytes.from_offsets(_concat(self._list_pieces()), make_offsets(self.sizes), self.present)
+
+    def _list_pieces(self) -> list[NDArray[np.uint8]]:
+        """Return the parts of the arena with the values, in order; one if the values are contiguous."""
+        if self.is_packed:
+            return [self.arena[: self.stops[-1] if len(self) else 0]]
+        return [self.arena[a:b] for a, b in zip(self.starts.tolist(), self.stops.tolist(), strict=True)]
 
     def spans(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """Return arena, starts and stops as the compiled core takes them: contiguous."""
@@ -219,9 +224,9 @@ class Bytes(_Base):
 
     @classmethod
     def _concat(cls, columns: Sequence[Bytes]) -> Bytes:
-        packed = [each.pack() for each in columns]
-        arena = _concat([each.arena[: each.stops[-1] if len(each) else 0] for each in packed])
-        return Bytes.from_offsets(arena, make_offsets(np.concatenate([each.sizes for each in packed])))
+        # Large values are copied once, not into a packed column and then into this one.
+        arena = _concat([piece for each in columns for piece in each._list_pieces()])
+        return Bytes.from_offsets(arena, make_offsets(np.concatenate([each.sizes for each in columns])))
 
     def _pad(self, num_rows: int) -> Bytes:
         starts, stops = np.zeros(num_rows, np.int64), np.zeros(num_rows, np.int64)
