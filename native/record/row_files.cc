@@ -12,9 +12,10 @@
 namespace penstock {
 namespace {
 
-// Objects that have opened a file; guarded by process_mutex(). They share the descriptors of the process.
-size_t num_users = 0;
-constexpr size_t kLeastShare = 8;
+// Objects that have opened a file, and the number of files that they keep open; guarded by process_mutex(). They share
+// the descriptors of the process.
+std::vector<const RowFiles*> users;
+size_t num_kept = 0;
 
 int open_descriptor(const std::string& path) {
   for (;;) {
@@ -40,7 +41,9 @@ RowFiles::RowFiles(const RowLocations& locations, std::vector<File> files, const
 
 RowFiles::~RowFiles() {
   const std::lock_guard<std::mutex> lock(process_mutex());
-  if (has_opened_) num_users--;
+  if (!has_opened_) return;
+  users.erase(std::find(users.begin(), users.end(), this));
+  num_kept -= open_.size();
 }
 
 bool RowFiles::find(const int64_t* rows, size_t count, RowSegment& out) const {
@@ -195,24 +198,37 @@ void RowFiles::keep(uint32_t number, Pin& file) const {
     closed.push_back(std::exchange(file, pins_[number]));
     return;
   }
-  if (!has_opened_) num_users++;
+  if (!has_opened_) users.push_back(this);
   has_opened_ = true;
-  while (!open_.empty() && open_.size() >= share()) {
-    if (hand_ >= open_.size()) hand_ = 0;
-    const uint32_t other = open_[hand_];
-    if (is_used_[other] != 0) {
-      is_used_[other] = 0;
-      hand_++;
-      continue;
+  while (num_kept > 0 && num_kept >= limits_.most_open) {
+    // The object with the most files closes one, so that all objects get the same share, also beside idle ones.
+    const RowFiles* largest = this;
+    for (const RowFiles* const user : users) {
+      if (user->open_.size() > largest->open_.size()) largest = user;
     }
-    closed.push_back(std::move(pins_[other]));
-    pins_[other] = nullptr;
-    open_[hand_] = open_.back();
-    open_.pop_back();
+    largest->close_one(closed);
   }
   pins_[number] = file;
   is_used_[number] = 1;
   open_.push_back(number);
+  num_kept++;
+}
+
+// Closes the first file that was not used since the hand last came by.
+void RowFiles::close_one(std::vector<Pin>& closed) const {
+  for (;;) {
+    if (hand_ >= open_.size()) hand_ = 0;
+    const uint32_t number = open_[hand_];
+    if (is_used_[number] == 0) break;
+    is_used_[number] = 0;
+    hand_++;
+  }
+  const uint32_t number = open_[hand_];
+  closed.push_back(std::move(pins_[number]));
+  pins_[number] = nullptr;
+  open_[hand_] = open_.back();
+  open_.pop_back();
+  num_kept--;
 }
 
 void RowFiles::drop(uint32_t number) const {
@@ -224,20 +240,21 @@ void RowFiles::drop(uint32_t number) const {
   const auto at = std::find(open_.begin(), open_.end(), number);
   *at = open_.back();
   open_.pop_back();
+  num_kept--;
 }
 
-void RowFiles::drop_all() const {
+// Closes the files of all objects: the process can open no more.
+void RowFiles::drop_all() {
   std::vector<Pin> closed;
   const std::lock_guard<std::mutex> lock(process_mutex());
-  for (const uint32_t number : open_) {
-    closed.push_back(std::move(pins_[number]));
-    pins_[number] = nullptr;
+  for (const RowFiles* const user : users) {
+    for (const uint32_t number : user->open_) {
+      closed.push_back(std::move(user->pins_[number]));
+      user->pins_[number] = nullptr;
+    }
+    user->open_.clear();
   }
-  open_.clear();
-}
-
-size_t RowFiles::share() const {
-  return std::max(std::min(kLeastShare, limits_.most_open), limits_.most_open / std::max<size_t>(1, num_users));
+  num_kept = 0;
 }
 
 }  // namespace penstock

@@ -72,8 +72,8 @@ class RowFiles {
   Pin open_file(uint32_t number) const;
   void keep(uint32_t number, Pin& file) const;
   void drop(uint32_t number) const;
-  void drop_all() const;
-  size_t share() const;
+  void close_one(std::vector<Pin>& closed) const;
+  static void drop_all();
 
   const RowLocations& locations_;
   const std::vector<File> files_;
