@@ -6,6 +6,7 @@ them, and can answer with an error, wait, or close the connection in the middle 
 
 from __future__ import annotations
 
+import html
 import http.client
 import re
 import socket
@@ -17,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 _START = """
 import sys
@@ -56,7 +58,7 @@ class Request:
     @property
     def key(self) -> str:
         """Key of the object."""
-        return self.path.partition("?")[0].lstrip("/").partition("/")[2]
+        return unquote(self.path.partition("?")[0].lstrip("/").partition("/")[2])
 
     @property
     def range(self) -> str | None:
@@ -216,18 +218,18 @@ def make_bucket(port: int, bucket: str) -> None:
 
 
 def put_object(port: int, bucket: str, key: str, data: bytes) -> None:
-    assert send(port, "PUT", f"/{bucket}/{key}", data)[0] == 200
+    assert send(port, "PUT", f"/{bucket}/{quote(key)}", data)[0] == 200
 
 
 def get_object(port: int, bucket: str, key: str) -> bytes | None:
     """Return the content of an object, or None."""
-    status, data = send(port, "GET", f"/{bucket}/{key}")
+    status, data = send(port, "GET", f"/{bucket}/{quote(key)}")
     return data if status == 200 else None
 
 
 def list_keys(port: int, bucket: str, prefix: str = "") -> list[str]:
     data = send(port, "GET", f"/{bucket}?list-type=2&prefix={prefix}")[1]
-    return re.findall(r"<Key>(.*?)</Key>", data.decode())
+    return [html.unescape(key) for key in re.findall(r"<Key>(.*?)</Key>", data.decode())]
 
 
 def upload_folder(port: int, folder: Path, bucket: str, prefix: str) -> None:
@@ -240,4 +242,4 @@ def upload_folder(port: int, folder: Path, bucket: str, prefix: str) -> None:
 def empty_bucket(port: int, bucket: str) -> None:
     while keys := list_keys(port, bucket):
         for key in keys:
-            assert send(port, "DELETE", f"/{bucket}/{key}")[0] == 204
+            assert send(port, "DELETE", f"/{bucket}/{quote(key)}")[0] == 204

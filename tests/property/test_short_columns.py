@@ -12,6 +12,7 @@ from penstock.plan.survey import survey_few_texts
 from penstock.plan.values import survey_texts
 from penstock.schema.scalar import Category, Number, Text
 from penstock.source.block import Block
+from penstock.storage.named_files import NamedFiles
 
 WORDS = (
     *("0", "1", "2", "3", "-1", "-0", "00", "007", "1.0", "1.5", "-0.5", "0.0", "1e3", " 7", "+4"),
@@ -42,7 +43,7 @@ def test_few_texts_are_surveyed_as_many_are(columns):
         column = pa.array(cells, pa.string())
         found = survey_few_texts(column)
         if found is not None:
-            expected = survey_texts(pa.chunked_array([column]), None)
+            expected = survey_texts(pa.chunked_array([column]), NamedFiles())
             assert found.profile == expected.profile
             assert list_labels(found.labels) == list_labels(expected.labels)
 

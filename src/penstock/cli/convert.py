@@ -43,6 +43,7 @@ _OPTIONS: Final = (
         "missing",
         "nan",
         "short_rows",
+        "files_from",
     ),
 )
 

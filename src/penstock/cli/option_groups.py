@@ -138,6 +138,12 @@ def add_text_files(parser: argparse.ArgumentParser, *, can_store: bool = True) -
         choices=("raise", "fill"),
         help="CSV rows with too few cells: raise an error, or fill with missing cells (default: raise)",
     )
+    group.add_argument(
+        "--files-from",
+        action="append",
+        metavar="URL",
+        help="folder or URL whose files cells may name, besides those beside the table; repeatable",
+    )
 
 
 def add_on_error(parser: Options, what: str, *, collect: str) -> None:

@@ -6,11 +6,8 @@ values of a table in memory, which are not copied before their record is written
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,22 +22,7 @@ from penstock.foundation.wording import show
 from penstock.schema.declaration import Representation
 from penstock.source.block import LARGE_BYTES, Block, RawColumn
 from penstock.storage.deferred import Deferred
-
-MAX_FILE_BYTES = 2**31 - 1
-"""Maximum size of a protobuf message, and thus of a record."""
-
-_REASONS = {
-    errno.ENOENT: "no such file",
-    errno.ENOTDIR: "no such file",
-    errno.EISDIR: "a folder",
-    errno.EACCES: "a file without read permission",
-    errno.EPERM: "a file without read permission",
-    errno.ENAMETOOLONG: "a name that is too long",
-    errno.ELOOP: "a circular link",
-    errno.EINVAL: "not a regular file",
-    errno.EFBIG: "a file of 2 GiB or more",
-}
-
+from penstock.storage.named_files import RefusedNameError, explain, read_files
 
 _NO_PATHS = "the bytes of a file, as bytes or {'b64': '…'}"
 _NO_PATHS_ADVICE = (
@@ -48,11 +30,14 @@ _NO_PATHS_ADVICE = (
 )
 
 
-def read_paths(raw: RawColumn, block: Block, report: Report) -> tuple[list[str], Mask | None]:
-    """Return absolute paths, "" for rows without a path, and a mask of the rows that have one.
+def read_paths(
+    raw: RawColumn, block: Block, report: Report, expected: str = "a file"
+) -> tuple[list[str], Mask | None]:
+    """Return absolute paths and URLs, "" for rows without one, and a mask of the rows that have one.
 
     Relative paths are relative to the folder of the block, or to the working directory for a table in memory.
-    If the block does not allow paths, all rows are reported, and none has a path.
+    If the block does not allow paths, all rows are reported, and none has a path. Rows that name a file that
+    cells may not name are reported, and have none either.
     """
     if not block.reads_files:
         refuse_all(raw, _NO_PATHS, report, _NO_PATHS_ADVICE)
@@ -60,53 +45,38 @@ def read_paths(raw: RawColumn, block: Block, report: Report) -> tuple[list[str],
     if isinstance(raw, np.ndarray) and raw.dtype.kind == "O" and raw.ndim == 1:
         raw = as_objects([os.fspath(cell) if isinstance(cell, os.PathLike) else cell for cell in raw])
     column = convert_text(raw, report)
-    folder = str(Path(block.folder or "").absolute())
-    paths = [_join(folder, os.fsdecode(value)) for value in column]
-    return paths, column.present
+    files = block.files
+    paths, refused = [], []
+    for row, value in enumerate(column):
+        try:
+            paths.append(files.resolve(os.fsdecode(value)))
+        except RefusedNameError as error:
+            report(row, expected, f"{show(os.fsdecode(value))}, {explain(error)}", error.advice)
+            paths.append("")
+            refused.append(row)
+    if not refused:
+        return paths, column.present
+    present = np.ones(len(paths), np.bool_) if column.present is None else column.present.copy()
+    present[refused] = False
+    return paths, present
 
 
-def read_file(path: str) -> bytes:
-    """Return the bytes of a regular file.
+def read_rows(paths: Sequence[str], present: Mask | None) -> Iterator[tuple[int, bytes | OSError]]:
+    """Yield the rows that have a path, each with the content of the file, or why it cannot be read.
 
     Raises:
-        OSError: The file cannot be read; `explain` returns the reason.
+        StoreError: An object store does not answer, or refuses.
     """
-    if "\0" in path:
-        raise OSError(errno.ENOENT, "a path cannot contain NUL", path)
-    # Not blocking: opening a pipe would wait for a writer.
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL, "no file", path)
-        if status.st_size > MAX_FILE_BYTES:
-            raise OSError(errno.EFBIG, "too large", path)
-        data = os.read(descriptor, status.st_size + 1)
-        if len(data) >= status.st_size:
-            return data
-        pieces = [data]  # interrupted by a signal, or more than the kernel reads at once
-        while piece := os.read(descriptor, status.st_size + 1):
-            pieces.append(piece)
-        return b"".join(pieces)
-    finally:
-        os.close(descriptor)
+    rows = range(len(paths)) if present is None else np.flatnonzero(present).tolist()
+    for row, found in zip(rows, read_files(paths[row] for row in rows), strict=True):
+        if found is not None:
+            yield row, found
 
 
 def fingerprint(values: Sequence[bytes | memoryview]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
     """Return the hash and the digest of each value, as `penstock.storage.deferred.Deferred` stores them."""
     hashes, digests = _native.fingerprint(values)
     return hashes, digests.reshape(-1, 2)
-
-
-def explain(error: OSError) -> str:
-    """Return a description of what was found instead of a readable file."""
-    return _REASONS.get(error.errno or 0) or f"a file that cannot be read ({error.strerror or error})"
-
-
-def _join(folder: str, path: str) -> str:
-    if not path or path.startswith("/"):
-        return path
-    return f"{folder}/{path}"
 
 
 def encode_bytes(form: Representation, raw: RawColumn, block: Block, report: Report) -> Bytes | Deferred:
@@ -183,13 +153,9 @@ def _defer_files(raw: RawColumn, block: Block, report: Report) -> Deferred:
     paths, present = read_paths(raw, block, report)
     sizes = np.zeros(len(paths), np.int64)
     hashes, digests = np.zeros(len(paths), np.uint64), np.zeros((len(paths), 2), np.uint64)
-    for row, path in enumerate(paths):
-        if present is not None and not present[row]:
-            continue
-        try:
-            data = read_file(path)
-        except OSError as error:
-            report(row, "a file", f"{show(path)}, {explain(error)}")
+    for row, data in read_rows(paths, present):
+        if isinstance(data, OSError):
+            report(row, "a file", f"{show(paths[row])}, {explain(data)}")
             continue
         sizes[row] = len(data)
         hashes[row : row + 1], digests[row : row + 1] = fingerprint([data])

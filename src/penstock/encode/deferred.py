@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import struct
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,8 +18,10 @@ from penstock import _native
 from penstock.columns import Bytes, Column
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.storage.deferred import Deferred
+from penstock.storage.named_files import read_file, read_files
 
 _HEAD: Final = struct.Struct("<q16s")  # size, digest; for a file, its path follows
+_SLASH: Final = ord("/")
 _HEADS: Final = np.dtype([("size", "<i8"), ("digest", "<u8", 2)])  # the same, for many rows
 
 
@@ -75,6 +76,31 @@ def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> 
     return reference[_HEAD.size :], size, digest
 
 
+def is_remote(reference: bytes) -> bool:
+    """Return whether the value of a reference is in an object store."""
+    # A path on a disk is absolute.
+    return len(reference) > _HEAD.size and reference[_HEAD.size] != _SLASH
+
+
+def fetch_value(reference: bytes) -> bytes:
+    """Return the value of a reference that is in an object store.
+
+    Raises:
+        ChangedFileError: The object has changed.
+        PathError: The object does not exist any more.
+        StoreError: The store does not answer, or refuses.
+    """
+    size, digest = _HEAD.unpack_from(reference)
+    value = reference[_HEAD.size :], size, digest
+    try:
+        data = read_file(os.fsdecode(value[0]))
+    except OSError as error:
+        if isinstance(error, PenstockError):
+            raise
+        raise refuse_file(value, error.errno or 0) from error
+    return _verify(value, data)
+
+
 def refuse_file(value: _native.LateValue, error: int) -> PenstockError:
     """Return the error for a file that the core could not read (an errno), or that has changed (0)."""
     path = os.fsdecode(value[0]) if isinstance(value, tuple) else None
@@ -98,19 +124,26 @@ def materialize(column: Column | Deferred) -> Column:
         return column
     references = make_references(column, len(column))
     arena = references.arena.tobytes()
-    values: list[bytes | memoryview] = []
-    for row, (start, stop) in enumerate(pairwise(references.offsets.tolist())):
-        value = find_value(arena[start:stop], None if column.values is None else column.values[row])
-        values.append(_read(value) if isinstance(value, tuple) else memoryview(value or b""))
-    return Bytes.from_values(values, column.present)
+    values = [
+        find_value(arena[start:stop], None if column.values is None else column.values[row])
+        for row, (start, stop) in enumerate(pairwise(references.offsets.tolist()))
+    ]
+    files = read_files(os.fsdecode(value[0]) if isinstance(value, tuple) else None for value in values)
+    found = zip(values, files, strict=True)
+    return Bytes.from_values(
+        [
+            _verify(value, data) if isinstance(value, tuple) else memoryview(value or b"")
+            for value, data in found
+        ],
+        column.present,
+    )
 
 
-def _read(value: tuple[bytes, int, bytes]) -> bytes:
-    path, size, digest = value
-    try:
-        data = Path(os.fsdecode(path)).read_bytes()
-    except OSError as error:
-        raise refuse_file(value, error.errno or 0) from error
-    if len(data) != size or _native.digest_bytes(data) != digest:
+def _verify(value: tuple[bytes, int, bytes], data: bytes | OSError | None) -> bytes:
+    """Return the content of a file, if it is still the one that its row was made of."""
+    _, size, digest = value
+    if isinstance(data, OSError):
+        raise refuse_file(value, data.errno or 0) from data
+    if data is None or len(data) != size or _native.digest_bytes(data) != digest:
         raise refuse_file(value, 0)
     return data

@@ -19,7 +19,7 @@ from PIL import Image as Pillow
 from PIL import ImageFile, ImageOps
 
 from penstock.columns import Bytes
-from penstock.encode.bytes import defer_large, explain, fingerprint, read_file, read_paths
+from penstock.encode.bytes import defer_large, fingerprint, read_paths, read_rows
 from penstock.encode.fault import Report, report_rows
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects, normalize_column, refuse_all
@@ -31,6 +31,7 @@ from penstock.schema.scalar import Image
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import is_missing
 from penstock.storage.deferred import Deferred
+from penstock.storage.named_files import explain
 
 FORMATS: Final = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 _LOSSLESS_MODES: Final = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
@@ -163,18 +164,23 @@ class _ImageEncoder:
 
     def encode_files(self, raw: RawColumn) -> Bytes | Deferred:
         """Return references to files, or the images themselves if they are resized."""
-        paths, present = read_paths(raw, self._block, self._report)
+        paths, present = read_paths(raw, self._block, self._report, self._expected())
+        read = read_rows(paths, present)
         if self._options.resize is not None:
-            is_there = [True] * len(paths) if present is None else present.tolist()
-            cells = enumerate(zip(paths, is_there, strict=True))
-            return join_bytes(self._encode_file(row, path) if there else None for row, (path, there) in cells)
+            # Rows are encoded as they arrive: the files of a block need not fit into memory.
+            cells: list[bytes | None] = [None] * len(paths)
+            for row, data in read:
+                cells[row] = self._keep_file(row, data, paths[row])
+            return join_bytes(cells)
         sizes = np.zeros(len(paths), np.int64)
         hashes, digests = np.zeros(len(paths), np.uint64), np.zeros((len(paths), 2), np.uint64)
         widths, heights = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.int64)
-        for row in range(len(paths)) if present is None else np.flatnonzero(present).tolist():
-            data = self._read(row, paths[row])
-            picture = None if data is None else self._check(row, data, paths[row])
-            if data is not None and picture is not None:
+        for row, data in read:
+            if isinstance(data, OSError):
+                self._refuse(row, paths[row], explain(data))
+                continue
+            picture = self._check(row, data, paths[row])
+            if picture is not None:
                 sizes[row] = len(data)
                 hashes[row : row + 1], digests[row : row + 1] = fingerprint([data])
                 widths[row], heights[row] = picture.width, picture.height
@@ -216,9 +222,7 @@ class _ImageEncoder:
         if isinstance(cell, Mapping):
             blob, path = cell.get("bytes"), cell.get("path")
             if blob is None and path is not None:
-                report = report_rows(self._report, np.array([row]))
-                (absolute,), _ = read_paths(as_objects([path]), self._block, report)
-                return self._encode_file(row, absolute) if self._block.reads_files else b""
+                return self._encode_file(row, path)
             cell = blob
         if is_missing(cell):
             return None
@@ -238,16 +242,19 @@ class _ImageEncoder:
             return bytes(cell)
         raise ValueError(show(cell))
 
-    def _encode_file(self, row: int, path: str) -> bytes:
-        data = self._read(row, path)
-        return b"" if data is None else self._keep(row, data, path)
+    def _encode_file(self, row: int, name: Any) -> bytes:
+        report = report_rows(self._report, np.array([row]))
+        paths, present = read_paths(as_objects([name]), self._block, report, self._expected())
+        for _, data in read_rows(paths, present):
+            return self._keep_file(row, data, paths[0])
+        return b""
 
-    def _read(self, row: int, path: str) -> bytes | None:
-        try:
-            return read_file(path)
-        except OSError as error:
-            self._report(row, self._expected(), f"{show(path)}, {explain(error)}")
-            return None
+    def _keep_file(self, row: int, data: bytes | OSError, path: str) -> bytes:
+        """Return the content of a file as it is stored; b"" if it is not an image."""
+        if isinstance(data, OSError):
+            self._refuse(row, path, explain(data))
+            return b""
+        return self._keep(row, data, path)
 
     def _keep(self, row: int, data: bytes, path: str = "") -> bytes:
         """Return an image as it is stored; b"" if it is not an image."""

@@ -30,16 +30,18 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
-from penstock.source.listing import list_files, named_kind
+from penstock.source.listing import IMAGE_SUFFIXES, list_files, named_kind
+from penstock.storage.compression import FIRST_BYTES, begins_with_record
 from penstock.storage.paths import (
     PathLike,
     find_local_files,
     find_objects,
     is_named_like_tfrecord,
     is_tfrecord,
+    open_path,
     refuse_missing,
 )
-from penstock.storage.store_path import StorePath, is_store_path, parse_store_path
+from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path, split_pattern
 
 
 def is_stored(given: object) -> bool:
@@ -71,7 +73,7 @@ def _classify(path: str) -> dict[str, bool]:
     if is_store_path(path):
         return _classify_objects(parse_store_path(path))
     if os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a name that is too long
-        return {path: (Path(path) / MANIFEST_NAME).is_file() or _holds_records(path)}
+        return {path: (Path(path) / MANIFEST_NAME).is_file() or _holds_records(Path(path))}
     try:
         files = find_local_files(path)[0]
     except PathError:
@@ -80,23 +82,40 @@ def _classify(path: str) -> dict[str, bool]:
 
 
 def _classify_objects(path: StorePath) -> dict[str, bool]:
-    """Return whether a path in an object store names TFRecords; only names are examined."""
-    if named_kind(Path(path.name)) is None and load_manifest(path) is not None:
+    """Return whether the objects that a path matches are TFRecords."""
+    if named_kind(path) is None and load_manifest(path) is not None:
         return {str(path): True}
-    return {str(path): all(is_named_like_tfrecord(each.name) for each in find_objects(path))}
+    found = find_objects(path)
+    if found != [path] and split_pattern(path) is None:
+        return {str(path): _holds_records(path)}
+    return {str(each): _is_record_object(each) for each in found}
 
 
-def _holds_records(folder: str) -> bool:
-    """Return whether a folder holds TFRecords; it may also hold indexes and metadata files."""
+def _is_record_object(path: StorePath) -> bool:
+    """Return whether an object is a TFRecord file, by its name or otherwise by its first bytes."""
+    if is_named_like_tfrecord(path.name):
+        return True
+    if named_kind(path) is not None or path.name.lower().endswith(IMAGE_SUFFIXES):
+        return False  # without a request
+    return begins_with_record(open_path(path).read(0, FIRST_BYTES))
+
+
+def _holds_records(folder: AnyPath) -> bool:
+    """Return whether a folder holds TFRecords; it may also hold indexes and metadata files.
+
+    In a store, names alone decide: a request per object would take too long.
+    """
     record = raw = None
     for file in list_files(folder):
         if file.name.startswith("quarantine/"):
             continue  # damaged bytes from a repair
-        is_table = named_kind(Path(file.name)) is not None and not file.name.endswith(".json")
+        path = folder / file.name
+        is_table = named_kind(path) is not None and not file.name.endswith(".json")
         if is_table or file.is_image:
             raw = raw or file.name
-        elif record is None and is_tfrecord(Path(folder) / file.name):
-            record = file.name
+        elif record is None:
+            is_record = is_tfrecord(path) if isinstance(path, Path) else is_named_like_tfrecord(path.name)
+            record = file.name if is_record else None
     if record is not None and raw is not None:
         raise _mixture({f"{folder}/{record}": True, f"{folder}/{raw}": False})
     return record is not None

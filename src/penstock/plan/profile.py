@@ -76,6 +76,7 @@ class TextProfile:
         num_image_names: Number of texts that end like the name of an image file.
         num_files: Number of those names whose file exists, among the names that were checked.
         num_sought: Number of names that were checked.
+        num_refused: Number of checked names that cells may not name, such as URLs.
     """
 
     reads_as: TextKind | None = None
@@ -96,6 +97,7 @@ class TextProfile:
     num_image_names: int = 0
     num_files: int = 0
     num_sought: int = 0
+    num_refused: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

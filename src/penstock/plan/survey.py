@@ -30,6 +30,9 @@ from penstock.plan.values import (
 )
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_missing_texts
+from penstock.storage.named_files import NamedFiles
+
+_NO_FOLDER: Final = NamedFiles()
 
 MAX_FEW: Final = 16
 """Number of rows up to which plain Python is faster than Arrow."""
@@ -141,11 +144,11 @@ def survey_blocks(
         words: Texts that mark a missing value, by column; in a listed column no other markers are inferred.
     """
     num_rows = sum(block.num_rows for block in blocks)
-    folder = blocks[0].folder if blocks else None
+    files = blocks[0].files if blocks else _NO_FOLDER
     known = words or {}
     found = {
         name: survey_column(
-            [block.columns[name] for block in blocks if block.num_rows], folder, known.get(name)
+            [block.columns[name] for block in blocks if block.num_rows], files, known.get(name)
         )
         for name in (blocks[0].columns if blocks else ())
     }
@@ -158,24 +161,26 @@ def survey_blocks(
 
 
 def survey_column(
-    parts: SequenceOf[RawColumn], folder: str | None = None, words: SequenceOf[str] | None = None
+    parts: SequenceOf[RawColumn],
+    files: NamedFiles = _NO_FOLDER,
+    words: SequenceOf[str] | None = None,
 ) -> SurveyedColumn:
     """Return the profile of one column.
 
     Args:
         parts: The column, one array per block.
-        folder: Folder that relative paths start from.
+        files: The files that the values may name.
         words: Texts that mark a missing value; None to recognize well-known markers among numbers.
     """
     if not parts:
         return SurveyedColumn(ColumnProfile(kind="empty", type_text="nothing", num_rows=0))
     if words:
         parts = [drop_missing_texts(part, words) for part in parts]
-    survey = partial(_survey_arrow, folder=folder, finds_markers=words is None)
+    survey = partial(_survey_arrow, files=files, finds_markers=words is None)
     if len(parts) == 1 and not isinstance(parts[0], np.ndarray) and parts[0].type.id == _TEXT_ID:
         # A column of a small CSV file, which may have 100,000 columns.
         found = survey_few_texts(parts[0]) if len(parts[0]) <= MAX_FEW else None
-        return found or survey_texts(pa.chunked_array([parts[0]]), folder, finds_markers=words is None)
+        return found or survey_texts(pa.chunked_array([parts[0]]), files, finds_markers=words is None)
     if all(isinstance(part, np.ndarray) for part in parts):
         arrays = [np.asarray(part) for part in parts]
         if any(array.ndim > 1 for array in arrays):
@@ -219,14 +224,14 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
         return None
 
 
-def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> SurveyedColumn:
+def _survey_arrow(column: Chunks, files: NamedFiles, finds_markers: bool) -> SurveyedColumn:
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         chunks: list[Any] = column.chunks
         storage: Chunks = pa.chunked_array([chunk.storage for chunk in chunks])
-        return _survey_arrow(storage, folder, finds_markers)
+        return _survey_arrow(storage, files, finds_markers)
     if pa.types.is_dictionary(kind):
-        found = _survey_arrow(column.cast(kind.value_type), folder, finds_markers)
+        found = _survey_arrow(column.cast(kind.value_type), files, finds_markers)
         return replace(found, profile=replace(found.profile, is_coded=True))
     if pa.types.is_decimal(kind):
         found = survey_numbers(column.cast(pa.float64()))
@@ -235,7 +240,7 @@ def _survey_arrow(column: Chunks, folder: str | None, finds_markers: bool) -> Su
         is_view = pa.types.is_string_view(kind)
         texts = column.cast(pa.large_string()) if is_view else column
         survey_strings = survey_texts if _is_one_of(kind, *_STRINGS[:3]) else survey_bytes
-        return survey_strings(texts, folder, finds_markers=finds_markers)
+        return survey_strings(texts, files, finds_markers=finds_markers)
     for names, survey in _SURVEYS.items():
         if _is_one_of(kind, *names):
             return survey(column)

@@ -5,7 +5,6 @@ In: a column as Arrow arrays. Out: its profile, and its values as numbers for th
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -22,6 +21,7 @@ from penstock.plan.lists import describe_lists
 from penstock.plan.profile import MAX_VALUES, ColumnProfile, RawKind, TextProfile, is_nan_text
 from penstock.plan.texts import Chunks, drop_markers, find_markers, interpret_texts
 from penstock.schema.scalar import ImageFormat
+from penstock.storage.named_files import NamedFiles
 
 MAGIC_BYTES: Final = 12
 """Number of bytes that identify the format of an image."""
@@ -95,12 +95,12 @@ def survey_times(column: Chunks) -> SurveyedColumn:
     return _find(column, kind, values, counted, is_ordered=True)
 
 
-def survey_texts(column: Chunks, folder: str | None, *, finds_markers: bool = True) -> SurveyedColumn:
+def survey_texts(column: Chunks, files: NamedFiles, *, finds_markers: bool = True) -> SurveyedColumn:
     """Survey texts; texts that are all numbers, dates or lists are profiled as such.
 
     Args:
         column: The texts.
-        folder: Folder that relative paths start from.
+        files: The files that the texts may name.
         finds_markers: Whether texts such as `NA` among numbers and dates count as missing values.
     """
     texts = column.drop_null() if column.null_count else column
@@ -110,7 +110,7 @@ def survey_texts(column: Chunks, folder: str | None, *, finds_markers: bool = Tr
     text = interpretation.profile
     markers = find_markers(texts, interpretation) if finds_markers else {}
     if markers:
-        found = survey_texts(drop_markers(column), folder, finds_markers=False)
+        found = survey_texts(drop_markers(column), files, finds_markers=False)
         if _is_counted(found.profile):
             return add_markers(found, markers)
         text = _keep_digits(text, found.profile.text)
@@ -124,7 +124,7 @@ def survey_texts(column: Chunks, folder: str | None, *, finds_markers: bool = Tr
         counted |= {"values": None}
         text = replace(text, reads_as="bool")
     if text.num_image_names:
-        text, counted["formats"] = _seek_files(text, texts.slice(0, _NUM_SOUGHT).to_pylist(), folder)
+        text, counted["formats"] = _seek_files(text, texts.slice(0, _NUM_SOUGHT).to_pylist(), files)
     if interpretation.lists:
         counted["items"] = describe_lists(interpretation.lists)
     counted["text"] = text
@@ -158,11 +158,11 @@ def add_markers(found: SurveyedColumn, markers: dict[str, int]) -> SurveyedColum
     return replace(found, profile=replace(profile, text=text, num_missing_nan=num_nan))
 
 
-def survey_bytes(column: Chunks, folder: str | None, *, finds_markers: bool = True) -> SurveyedColumn:
+def survey_bytes(column: Chunks, files: NamedFiles, *, finds_markers: bool = True) -> SurveyedColumn:
     """Survey byte strings: as texts if all are text, otherwise by the image formats among them."""
     texts = _decode(column)
     if texts is not None:
-        found = survey_texts(texts, folder, finds_markers=finds_markers)
+        found = survey_texts(texts, files, finds_markers=finds_markers)
         return replace(found, profile=replace(found.profile, type_text=str(column.type), is_decoded=True))
     present = column.drop_null().slice(0, _NUM_PROBED)
     starts = (bytes(value.as_buffer()[:MAGIC_BYTES]) for value in present)
@@ -263,17 +263,10 @@ def _count_texts(texts: Chunks, text: TextProfile) -> tuple[NDArray[Any] | None,
     }
 
 
-def _seek_files(
-    text: TextProfile, names: list[Any], folder: str | None
-) -> tuple[TextProfile, dict[str, int]]:
-    starts = []
-    for name in names:
-        try:
-            with open(os.path.join(folder or "", name), "rb") as file:  # noqa: PTH118, PTH123
-                starts.append(file.read(MAGIC_BYTES))
-        except (OSError, ValueError):  # missing, or not a valid file name (NUL)
-            continue
-    found = replace(text, num_files=len(starts), num_sought=len(names))
+def _seek_files(text: TextProfile, names: list[Any], files: NamedFiles) -> tuple[TextProfile, dict[str, int]]:
+    starts = [start for start in files.read_starts(names, MAGIC_BYTES) if start is not None]
+    num_refused = sum(map(files.is_refused, names))
+    found = replace(text, num_files=len(starts), num_sought=len(names), num_refused=num_refused)
     return found, _count_formats(starts)
 
 

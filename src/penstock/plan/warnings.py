@@ -259,6 +259,11 @@ def _warn_text(column: str, profile: ColumnProfile, field: Field) -> Iterator[st
             f"{text.num_image_names} of {profile.num_present} texts are names of image files, but not "
             f"{show(text.misfit)}. Use '--missing' if that marks a missing value, or '--image {column}'."
         )
+    elif text.num_refused and field.type_name != "image":
+        yield (
+            f"names of image files, but {text.num_refused} of the first {text.num_sought} are not in the "
+            "folder of the table, and were not read. Use '--files-from URL' if the table may read them."
+        )
     elif text.num_image_names and field.type_name != "image":
         yield (
             f"names of image files, but none of the first {text.num_sought} files was found. "

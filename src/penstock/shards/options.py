@@ -64,6 +64,8 @@ class ConvertOptions:
         nan: Meaning of NaN in a column of single numbers: "missing", like an empty cell, or "value", which is
             stored; training refuses it unless its transform accepts it: `Scale(nan="missing")`.
         short_rows: What happens to a row of a CSV file that has too few cells: "raise" or "fill".
+        files_from: Folders and URLs whose files cells of tables may name, such as `"s3://photos/2024"`.
+            Always allowed are the folder of a table, and local files for a local table or one in memory.
 
     Example:
         >>> ConvertOptions(split="train=0.9,test=0.1", seed=7).split
@@ -97,12 +99,13 @@ class ConvertOptions:
     missing: tuple[str, ...] = ("",)
     nan: NanMeaning = "missing"
     short_rows: Literal["raise", "fill"] = "raise"
+    files_from: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if isinstance(self.split, str):
             object.__setattr__(self, "split", parse_shares(self.split))
         checks = OptionChecks(self)
-        checks.strings("drop", "missing")
+        checks.strings("drop", "missing", "files_from")
         checks.instance("split", Mapping, "{'train': 0.9, …}")
         checks.instance("rename", Mapping, "{'old': 'new', …}")
         checks.instance("plan", str | os.PathLike | Mapping, "the path of a plan file, or its content")
@@ -142,6 +145,7 @@ class ConvertOptions:
             encoding=self.encoding,
             missing=tuple(self.missing),
             short_rows=self.short_rows,
+            files_from=tuple(self.files_from),
         )
 
     @property
@@ -223,6 +227,7 @@ class ConvertChoices(TypedDict, total=False):
     missing: tuple[str, ...]
     nan: NanMeaning
     short_rows: Literal["raise", "fill"]
+    files_from: str | tuple[str, ...]
 
 
 def make_options(**choices: Unpack[ConvertChoices]) -> ConvertOptions:

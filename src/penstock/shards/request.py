@@ -77,8 +77,11 @@ def find_differences(before: Any, now: Any, location: str = "") -> Iterator[tupl
         yield location, show(before), show(now)
 
 
-WITHOUT_EFFECT: Final = frozenset({"workers", "engine", "address", "overwrite", "resume", "clean"})
-"""Options that do not affect the output; all others are part of the request."""
+WITHOUT_EFFECT: Final = frozenset(
+    {"workers", "engine", "address", "overwrite", "resume", "clean", "files_from"}
+)
+"""Options that do not affect the output; all others are part of the request. What `files_from` changes in the
+inferred fields is in the plan."""
 
 IN_THE_PLAN: Final = frozenset({"drop", "rename", "plan"})
 """Options whose effect is in the plan or in the schema; the request contains both."""

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from threading import BoundedSemaphore
 from typing import Final, NamedTuple, Protocol
@@ -20,19 +21,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.encode.deferred import find_value, is_inline, referred_bytes, refuse_file
+from penstock.encode.deferred import (
+    fetch_value,
+    find_value,
+    is_inline,
+    is_remote,
+    referred_bytes,
+    refuse_file,
+)
 from penstock.errors import FieldError
 from penstock.schema.field import MAX_TENSOR_BYTES
 from penstock.shards.chunk import Chunk, ChunkColumn
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
 from penstock.shards.shard_file import Frames, ShardFile, write_frames
+from penstock.storage.request_threads import request_threads, wait
 
 _PIECE_BYTES: Final = 4 << 20
 """Bytes that are framed at once: they stay in the CPU cache until they are hashed and written."""
 
 
 _PIECES_AHEAD: Final = 2
+_FETCHED_PIECES: Final = 4  # 16 MiB of requests that are under way, per open shard
 _NUM_TOGETHER: Final = 2
 """Number of shards that one thread writes at a time: they are hashed in the time of one."""
 
@@ -145,13 +155,21 @@ class ShardTarget(Protocol):
 class _Piece(NamedTuple):
     """Rows of a shard: their indices, their bodies, and the references of their deferred fields.
 
-    `values` has the values of deferred fields, if they are stored with the rows.
+    `values` has the values of deferred fields, if they are stored with the rows; `fetched` has those that are
+    in an object store, where they were requested already.
     """
 
     rows: NDArray[np.uint64]
     bodies: ChunkColumn
     references: list[list[bytes]]
     values: list[list[bytes]]
+    fetched: list[list[Future[bytes] | None]]
+
+    def cancel(self) -> None:
+        """Give up the values that were requested."""
+        for future in (each for column in self.fetched for each in column):
+            if future is not None:
+                future.cancel()
 
 
 class _OpenShard(NamedTuple):
@@ -267,7 +285,7 @@ class ShardWork:
 
     def _frames(self, task: ShardTask) -> Iterator[Frames]:
         """Yield the frames of a shard; while the caller writes them, the next ones are composed."""
-        pieces = (
+        pieces = _fetch_ahead(
             piece
             for chunk in self.store.chunks(task.split, task.start, task.stop)
             for piece in self._cut(chunk)
@@ -303,6 +321,7 @@ class ShardWork:
                 bodies.take(rows),
                 [each[rows] for each in references],
                 [column.take(rows).values() for column in values],
+                [],
             )
             start = stop
 
@@ -316,6 +335,9 @@ class ShardWork:
                 residents = (value if is_inline(reference) else None for reference, value in stored)
             else:
                 residents = (self.residents.get(name, row) for row in piece.rows.tolist())
+            if piece.fetched:
+                pending = zip(residents, piece.fetched[number], strict=True)
+                residents = (value if future is None else wait(future) for value, future in pending)
             deferred.append((key, list(map(find_value, references, residents))))
         frames, sizes, faults = _native.compose(*piece.bodies, deferred, self.is_message)
         for row, number, error in faults:
@@ -329,3 +351,27 @@ class ShardWork:
                 got=f"{int(sizes.max())} bytes",
             )
         return frames, sizes
+
+
+def _fetch_ahead(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
+    """Yield pieces in order; values in object stores are requested a few pieces ahead."""
+    ahead: deque[_Piece] = deque()
+    try:
+        for piece in pieces:
+            has_remote = any(is_remote(each) for column in piece.references for each in column)
+            ahead.append(piece._replace(fetched=_request(piece)) if has_remote else piece)
+            while len(ahead) > (_FETCHED_PIECES if has_remote else 0):
+                yield ahead.popleft()
+        while ahead:
+            yield ahead.popleft()
+    finally:
+        for piece in ahead:
+            piece.cancel()
+
+
+def _request(piece: _Piece) -> list[list[Future[bytes] | None]]:
+    threads = request_threads()
+    return [
+        [threads.submit(partial(fetch_value, each)) if is_remote(each) else None for each in column]
+        for column in piece.references
+    ]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
+from penstock.storage.named_files import NamedFiles
 
 RawColumn: TypeAlias = "pa.Array[Any] | NDArray[Any]"
 """One value per row. NumPy arrays may have the shape (rows, …); those of dtype object hold any Python
@@ -45,7 +46,9 @@ class Block:
         path: Path of the file that holds the rows; a block never has rows of two files.
         row_in_file: Index of the first row in that file, from 0.
         lines: Line number of each row, if already known; otherwise `row_location.locate_row` finds it.
-        folder: Folder that relative paths in the rows start from.
+        copy: Local copy of a file that is in an object store; `path` is the file itself.
+        folder: Folder that relative paths in the rows start from; it may be in an object store.
+        files_from: Other folders and URLs whose files the rows may name; see `NamedFiles`.
         is_resident: Whether the arrays live as long as the source, like those of a table in memory.
         num_bytes: Share of the source's `num_bytes` that the block accounts for.
         reads_files: Whether values may be paths of files to read. If not, such values are refused.
@@ -57,10 +60,17 @@ class Block:
     path: str | None = None
     row_in_file: int = 0
     lines: NDArray[np.int64] | None = None
+    copy: str | None = None
     folder: str | None = None
+    files_from: tuple[str, ...] = ()
     is_resident: bool = False
     num_bytes: int = 0
     reads_files: bool = True
+
+    @property
+    def files(self) -> NamedFiles:
+        """The files that the rows may name."""
+        return NamedFiles(self.folder, self.files_from)
 
     def cut(self, num_rows: int) -> Iterator[Block]:
         """Yield the same rows in blocks of at most `num_rows` rows."""

@@ -25,8 +25,11 @@ from penstock.source.cutter import BlockRows, cut_tables
 from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
 from penstock.source.options import SourceOptions
+from penstock.source.table_copy import TableCopy, naming_originals
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.storage.paths import write_name
+from penstock.storage.paths import open_path, write_name
+from penstock.storage.request_threads import call_all
+from penstock.storage.store_path import AnyPath, StorePath
 
 _MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _ADVICE = {
@@ -52,7 +55,7 @@ class TableFile(Protocol):
         """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
 
 
-def find_kind(path: Path, options: SourceOptions) -> FileKind:
+def find_kind(path: AnyPath, options: SourceOptions) -> FileKind:
     """Return the kind of a file: by its suffix, or by its first bytes if the suffix is unknown.
 
     Raises:
@@ -61,7 +64,7 @@ def find_kind(path: Path, options: SourceOptions) -> FileKind:
     """
     kind = named_kind(path)
     if kind is None:
-        first = OpenFile(path).read(0, 8)
+        first = open_path(path).read(0, 8)
         kind = next((kind for magic, kind in _MAGICS.items() if first.startswith(magic)), None)
     if kind is None and options.delimiter is not None:
         kind = "csv"
@@ -108,7 +111,7 @@ class FilesSource:
 
     def __init__(
         self,
-        paths: Sequence[Path],
+        paths: Sequence[AnyPath],
         options: SourceOptions,
         name: str | None = None,
         declared: Mapping[str, Field] | None = None,
@@ -118,12 +121,24 @@ class FilesSource:
         self.name = name or (paths[0].name if len(paths) == 1 else f"{len(paths)} files")
         self.declared: Mapping[str, Field] = declared or {}
         self.forms: Mapping[str, Representation] = forms or {}
-        self._identities = [OpenFile(path).identity for path in paths]
-        self._files = [open_file(path, options) for path in paths]
-        self.is_csv = all(isinstance(file, CsvFile) for file in self._files)
         self._notes = notes
         self._rows: dict[Path, int] = {}
         self._digests: dict[Path, str] = {}
+        self._paths = list(paths)
+        for path in paths:
+            if isinstance(path, StorePath):
+                find_kind(path, options)  # before it is copied
+        self._copies = [TableCopy(path) if isinstance(path, StorePath) else None for path in paths]
+        copied = [copy for copy in self._copies if copy is not None]
+        self._originals = {str(copy.file): str(copy.path) for copy in copied}
+        local = [path if copy is None else copy.file for path, copy in zip(paths, self._copies, strict=True)]
+        with naming_originals(self._originals):
+            self._open([Path(path) for path in local], options)
+
+    def _open(self, paths: Sequence[Path], options: SourceOptions) -> None:
+        self._identities = [OpenFile(path).identity for path in paths]
+        self._files = [open_file(path, options) for path in paths]
+        self.is_csv = all(isinstance(file, CsvFile) for file in self._files)
         if not any(isinstance(file, JsonlFile) for file in self._files):
             _ = self.schema  # raises early for files that do not match; JSON lines must be read first
             first = self._files[0].schema
@@ -179,11 +194,16 @@ class FilesSource:
             SourceError: A file is not valid, or the files have no rows.
             ChangedFileError: A file changed after the source was opened.
         """
+        with naming_originals(self._originals):
+            yield from self._read()
+
+    def _read(self) -> Iterator[Block]:
         schema = self.schema
         if not schema.names and self.num_rows != 0:
             raise SourceError("no columns", path=self._files[0].path, expected="at least one", got="none")
         first_row = 0
-        for file, identity in zip(self._files, self._identities, strict=True):
+        origins = zip(self._files, self._identities, self._paths, self._copies, strict=True)
+        for file, identity, origin, copy in origins:
             path, row_in_file, num_bytes = file.path, 0, 0
             OpenFile(path).check_untouched(identity)
             for piece in _name_row_without_memory(path, cut_tables(_as_schema(file, schema))):
@@ -192,9 +212,10 @@ class FilesSource:
                     first_row,
                     piece.num_rows,
                     piece.columns,
-                    path=str(path),
+                    path=str(origin),
                     row_in_file=row_in_file,
-                    folder=str(path.parent),
+                    copy=None if copy is None else str(copy.file),
+                    folder=str(origin.parent),
                     num_bytes=piece.num_bytes,
                 )
                 first_row += piece.num_rows
@@ -221,7 +242,9 @@ class FilesSource:
         Raises:
             ChangedFileError: A file changed after the source was opened.
         """
-        names = _relative_names([file.path for file in self._files])
+        for _ in call_all([copy.check_unchanged for copy in self._copies if copy is not None]):
+            pass
+        names = _relative_names(self._paths)
         return [
             {
                 "name": name,
@@ -332,9 +355,12 @@ def _as_type(column: Any, field: Any, path: Path) -> Any:
         ) from None
 
 
-def _relative_names(paths: Sequence[Path]) -> list[str]:
+def _relative_names(paths: Sequence[AnyPath]) -> list[str]:
     if len(paths) == 1:
         return [write_name(paths[0].name)]
-    absolute = [path.absolute() for path in paths]
+    absolute = [
+        path.absolute() if isinstance(path, Path) else Path("/", path.scheme, path.bucket, path.key)
+        for path in paths
+    ]
     folder = os.path.commonpath([path.parent for path in absolute])
     return [write_name(path.relative_to(folder).as_posix()) for path in absolute]

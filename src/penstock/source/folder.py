@@ -34,6 +34,7 @@ from penstock.source.listing import (
 )
 from penstock.source.options import SourceOptions
 from penstock.storage.paths import write_name
+from penstock.storage.store_path import AnyPath, StorePath
 
 _SPLITS = {"train", "training", "validation", "valid", "val", "dev", "eval", "test", "testing"}
 
@@ -47,7 +48,7 @@ class ImageFolderSource:
 
     is_repeatable = True
 
-    def __init__(self, folder: Path, num_others: int = 0) -> None:
+    def __init__(self, folder: AnyPath, num_others: int = 0) -> None:
         """List the images.
 
         Args:
@@ -57,7 +58,7 @@ class ImageFolderSource:
         Raises:
             SourceError: There are images outside the class folders, or no images.
         """
-        self.name = folder.resolve().name
+        self.name = name_folder(folder)
         self._folder = folder
         self._num_others = num_others
         self._columns = self._find_levels()
@@ -107,15 +108,15 @@ class ImageFolderSource:
 
     def _find_levels(self) -> tuple[str, ...]:
         """Return the column names: "image" is the last part of each path, after "split" and "label"."""
-        top = list_folders(str(self._folder))
+        top = list_folders(self._folder)
         if not top:
             return ("image",)
-        if all(name.lower() in _SPLITS and list_folders(str(self._folder / name)) for name in top):
+        if all(name.lower() in _SPLITS and list_folders(self._folder / name) for name in top):
             return ("split", "label", "image")
         return ("label", "image")
 
     def _list_images(self) -> Iterator[ListedFile]:
-        return (file for file in list_files(str(self._folder)) if file.is_image)
+        return (file for file in list_files(self._folder) if file.is_image)
 
     def _survey(self) -> list[str]:
         depth = len(self._columns) - 1
@@ -165,11 +166,18 @@ class ImageFolderSource:
                 "Use '--split-by split' to keep these splits; otherwise all rows are split again."
             )
         if self._columns[-2:] == ("label", "image"):
-            outer = list_folders(str(self._folder)) if "split" in self._columns else [""]
-            found = {name for part in outer for name in list_folders(str(self._folder / part))}
+            outer = list_folders(self._folder) if "split" in self._columns else [""]
+            found = {
+                name for part in outer for name in list_folders(self._folder / part if part else self._folder)
+            }
             empty = sorted(found - counts.keys(), key=os.fsencode)
             notes += [f"The class folder {name!r} contains no images." for name in empty]
         return tuple(notes)
+
+
+def name_folder(folder: AnyPath) -> str:
+    """Return the name of a folder, for messages and manifests."""
+    return (folder.name or folder.bucket) if isinstance(folder, StorePath) else folder.resolve().name
 
 
 def _make_column(name: str, level: int, listed: list[ListedFile]) -> RawColumn:
@@ -182,7 +190,7 @@ _NUM_PROBED = 64  # values of a column that are checked against the folder
 _NUM_NAMED = 3  # files that an error names
 
 
-def open_folder(folder: Path, options: SourceOptions) -> Source:
+def open_folder(folder: AnyPath, options: SourceOptions) -> Source:
     """Open a folder as tables, as a table with the files that it names, or as images by class.
 
     Raises:
@@ -193,7 +201,7 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
     if metadata:
         tables = metadata
     if tables and not metadata and not num_images and not num_others:
-        return FilesSource(tables, options, folder.resolve().name)
+        return FilesSource(tables, options, name_folder(folder))
     if len(tables) == 1:
         return AnnotatedFolderSource(tables[0], options)
     if tables:
@@ -216,16 +224,16 @@ def open_folder(folder: Path, options: SourceOptions) -> Source:
     return ImageFolderSource(folder, num_others)
 
 
-def find_tables(folder: Path) -> list[Path]:
+def find_tables(folder: AnyPath) -> list[AnyPath]:
     """Return the tables directly in a folder."""
     return _survey(folder)[0]
 
 
-def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
-    tables: list[Path] = []
+def _survey(folder: AnyPath) -> tuple[list[AnyPath], list[str], int, int]:
+    tables: list[AnyPath] = []
     others: list[str] = []
     num_others = num_images = 0
-    for file in list_files(str(folder)):
+    for file in list_files(folder):
         path = folder / file.name
         if "/" not in file.name and named_kind(path) is not None:
             tables.append(path)
@@ -244,7 +252,7 @@ def _survey(folder: Path) -> tuple[list[Path], list[str], int, int]:
 class AnnotatedFolderSource(FilesSource):
     """A table in the folder of the files that it names; files that it does not name are counted."""
 
-    def __init__(self, table: Path, options: SourceOptions) -> None:
+    def __init__(self, table: AnyPath, options: SourceOptions) -> None:
         """Find the columns that name files.
 
         Raises:
@@ -280,32 +288,43 @@ class AnnotatedFolderSource(FilesSource):
             named += [_hash_names(block.columns[name], self._folder) for name in self.declared]
             yield block
         known = np.unique(np.concatenate(named))
-        files = (file.name for file in list_files(str(self._folder)) if file.name != self._table.name)
+        files = (file.name for file in list_files(self._folder) if file.name != self._table.name)
         self._unnamed = sum(_count_unknown(batch, known) for batch in _batches(files, 1 << 16))
 
 
 def _find_paths(
-    columns: Mapping[str, RawColumn], folder: Path
+    columns: Mapping[str, RawColumn], folder: AnyPath
 ) -> tuple[dict[str, Field], dict[str, Representation]]:
+    probed = {
+        name: [value for value in column.drop_null()[:_NUM_PROBED].to_pylist() if value]
+        for name, column in columns.items()
+        if isinstance(column, pa.Array) and _is_text(column.type)
+    }
+    existing = _find_existing({value for values in probed.values() for value in values}, folder)
     declared: dict[str, Field] = {}
-    for name, column in columns.items():
-        if not isinstance(column, pa.Array) or not _is_text(column.type):
-            continue
-        values = [value for value in column.drop_null()[:_NUM_PROBED].to_pylist() if value]
-        found = [value for value in values if os.path.isfile(folder / value)]  # noqa: PTH113 - takes any text
+    for name, values in probed.items():
+        found = [value for value in values if value in existing]
         if 2 * len(found) > len(values):
             is_image = all(value.lower().endswith(IMAGE_SUFFIXES) for value in found)
             declared[name] = Image() if is_image else Bytes()
     return declared, dict.fromkeys(declared, "path")
 
 
+def _find_existing(names: set[str], folder: AnyPath) -> set[str]:
+    """Return those names that are files of the folder."""
+    if isinstance(folder, Path):
+        return {name for name in names if os.path.isfile(folder / name)}  # noqa: PTH113 - takes any text
+    known = {file.name for file in list_files(folder)}
+    return {name for name in names if posixpath.normpath(name.removeprefix(f"{folder}/")) in known}
+
+
 def _is_text(given: pa.DataType) -> bool:
     return pa.types.is_string(given) or pa.types.is_large_string(given)
 
 
-def _hash_names(column: Any, folder: Path) -> NDArray[np.int64]:
+def _hash_names(column: Any, folder: AnyPath) -> NDArray[np.int64]:
     """Return one hash per name: all names may not fit into memory, but eight bytes for each do."""
-    prefix = f"{folder.as_posix()}/"
+    prefix = f"{folder}/"
     names = (name.removeprefix(prefix) for name in column.to_pylist() if name)
     return np.fromiter((hash(posixpath.normpath(name)) for name in names), np.int64)
 

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from penstock.errors import PathError
+from penstock.errors import PathError, importing
+from penstock.storage.store_path import AnyPath, StorePath
 
 FileKind: TypeAlias = Literal["csv", "jsonl", "parquet", "arrow"]
 
@@ -46,13 +47,19 @@ class ListedFile(NamedTuple):
         return self.name.lower().endswith(IMAGE_SUFFIXES)
 
 
-def list_files(folder: str) -> Iterator[ListedFile]:
-    """Yield the files of a folder and its subfolders; the names of one folder per level are in memory.
+def list_files(folder: AnyPath) -> Iterator[ListedFile]:
+    """Yield the files of a folder and its subfolders.
+
+    Of a local folder, the names of one folder per level are in memory; of a store, all names.
 
     Raises:
         PathError: A folder cannot be read, or contains a link to a folder above it.
+        StoreError: The store does not answer, or refuses.
     """
-    yield from _list(folder, "", ())
+    if isinstance(folder, StorePath):
+        yield from _list_store(folder)
+    else:
+        yield from _list(str(folder), "", ())
 
 
 def is_other_image(name: str) -> bool:
@@ -60,18 +67,39 @@ def is_other_image(name: str) -> bool:
     return name.lower().endswith(_OTHER_IMAGE_SUFFIXES)
 
 
-def named_kind(path: Path) -> FileKind | None:
+def named_kind(path: AnyPath) -> FileKind | None:
     """Return the kind of a file by its suffix, or None."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
+    suffixes = [suffix.lower() for suffix in Path(path.name).suffixes]
     if suffixes and suffixes[-1] in (".gz", ".gzip"):
         kind = TABLE_SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
         return kind if kind in ("csv", "jsonl") else None
     return TABLE_SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
-def list_folders(folder: str) -> list[str]:
+def list_folders(folder: AnyPath) -> list[str]:
     """Return the names of the folders directly in a folder."""
-    return [entry.name for entry in _entries(folder) if entry.is_dir()]
+    if isinstance(folder, StorePath):
+        with importing(f"{folder.scheme}://", "cloud"):
+            from penstock.storage.object_store import list_prefixes  # noqa: PLC0415 - with obstore
+
+        return sorted((name for name in list_prefixes(folder) if not _is_hidden(name)), key=os.fsencode)
+    return [entry.name for entry in _entries(str(folder)) if entry.is_dir()]
+
+
+def _list_store(folder: StorePath) -> list[ListedFile]:
+    """Return the objects below a folder, in the order of a local folder with the same files."""
+    with importing(f"{folder.scheme}://", "cloud"):
+        from penstock.storage.object_store import list_objects  # noqa: PLC0415 - with obstore
+
+    found = [(each.path.relative_to(folder).split("/"), each.num_bytes) for each in list_objects(folder)]
+    files = [
+        (parts, num_bytes)
+        for parts, num_bytes in found
+        # Some tools make an empty object for each folder.
+        if not any(map(_is_hidden, parts)) and (num_bytes or "." in parts[-1])
+    ]
+    files.sort(key=lambda file: [os.fsencode(part) for part in file[0]])
+    return [ListedFile("/".join(parts), num_bytes) for parts, num_bytes in files]
 
 
 def _list(folder: str, prefix: str, above: tuple[str, ...]) -> Iterator[ListedFile]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import tempfile
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,28 +15,31 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SourceError, importing
+from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.foundation.wording import show
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
 from penstock.source.column import drop_missing_texts
 from penstock.source.files import FilesSource
 from penstock.source.folder import ImageFolderSource, find_tables, open_folder
-from penstock.source.listing import named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
-from penstock.storage.atomic import write_failure
 from penstock.storage.paths import find_local_files, find_objects
-from penstock.storage.store_path import StorePath, is_store_path, parse_store_path
+from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path, split_pattern
 
 
-class _MissingTextSource:
-    """A source in which some texts mark a missing value; CSV files handle them when they are parsed."""
+class _AdjustedSource:
+    """A source whose blocks follow options for all of them.
 
-    def __init__(self, source: Source, words: tuple[str, ...]) -> None:
+    Some texts mark a missing value; CSV files handle them when they are parsed. Cells may name the files of
+    some folders and stores.
+    """
+
+    def __init__(self, source: Source, words: tuple[str, ...], files_from: tuple[str, ...]) -> None:
         self._source = source
         self._words = words
+        self._files_from = files_from
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._source, name)
@@ -46,8 +47,10 @@ class _MissingTextSource:
     def blocks(self) -> Iterator[Block]:
         """Yield the rows from the first to the last."""
         for block in self._source.blocks():
-            columns = {name: drop_missing_texts(raw, self._words) for name, raw in block.columns.items()}
-            yield replace(block, columns=columns)
+            columns = block.columns
+            if self._words:
+                columns = {name: drop_missing_texts(raw, self._words) for name, raw in columns.items()}
+            yield replace(block, columns=columns, files_from=self._files_from)
 
 
 def open_source(given: object, options: SourceOptions) -> Source:
@@ -55,15 +58,21 @@ def open_source(given: object, options: SourceOptions) -> Source:
 
     Args:
         given: See `_open_any`.
-        options: Options for text files, and those texts. The empty text is missing only in CSV files.
+        options: Options for text files, those texts, and the files that cells may name. The empty text is
+            missing only in CSV files.
 
     Raises:
         PenstockError: See `_open_any`.
     """
     source = _open_any(given, options)
     words = tuple(word for word in options.missing if word)
-    knows_words = isinstance(source, ImageFolderSource) or getattr(source, "is_csv", False)
-    return cast("Source", _MissingTextSource(source, words)) if words and not knows_words else source
+    if isinstance(source, ImageFolderSource):
+        return source
+    if getattr(source, "is_csv", False):
+        words = ()
+    if not words and not options.files_from:
+        return source
+    return cast("Source", _AdjustedSource(source, words, options.files_from))
 
 
 def _open_any(given: object, options: SourceOptions) -> Source:
@@ -118,7 +127,7 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
         return SampleSource(lambda: given, name="list of dicts", is_repeatable=True, num_rows=num_rows)
     if any(is_store_path(each) for each in given):
         return _open_objects([_require_remote(each) for each in given], options)
-    paths: dict[str, Path] = {}
+    paths: dict[str, AnyPath] = {}
     repeated: dict[str, None] = {}
     for each in given:
         if not isinstance(each, (str, os.PathLike)):
@@ -140,43 +149,23 @@ def _require_remote(given: object) -> StorePath:
 
 
 def _open_objects(given: list[StorePath], options: SourceOptions) -> Source:
-    """Open tables in object stores: they are copied to a temporary folder, which lives as long as the source.
+    """Open objects of stores: tables, a folder of tables, or images by class.
 
     Raises:
-        SourceError: An object is not a table.
+        NoSuchPathError: There is no such object.
+        OptionError: An object is not a table.
     """
-    with importing("object stores", "cloud"):
-        from penstock.storage.remote_file import RemoteFile  # noqa: PLC0415 - with obstore
-
-    objects = list(dict.fromkeys(each for path in given for each in find_objects(path)))
-    tables = [path for path in objects if named_kind(Path(path.name)) is not None]
-    other = [path for path in given if path in objects and path not in tables]
-    if other or not tables:
-        raise SourceError(
-            "not a table, judged by its name",
-            path=(other or given)[0],
-            expected="CSV, TSV, Parquet, JSON lines or Arrow",
-            got=repr((other or given)[0].name),
-            advice="Copy folders of images and other files to a local disk first.",
-        )
-    folder = tempfile.TemporaryDirectory(prefix="penstock-")
-    copies = []
-    for number, path in enumerate(tables):
-        # A folder each: names stay, and may be the same.
-        copy = Path(folder.name) / str(number) / path.name
-        copy.parent.mkdir()
-        try:
-            with copy.open("wb") as out:
-                for chunk in RemoteFile(path).chunks():
-                    out.write(chunk)
-        except OSError as error:
-            if isinstance(error, PenstockError):
-                raise
-            raise write_failure(copy, error) from error
-        copies.append(copy)
-    source = FilesSource(copies, options)
-    weakref.finalize(source, folder.cleanup)
-    return source
+    tables: dict[AnyPath, None] = {}
+    for path in given:
+        found = find_objects(path)
+        if found != [path] and split_pattern(path) is None:  # a folder
+            if len(given) == 1:
+                return open_folder(path, options)
+            found = [table for table in find_tables(path) if isinstance(table, StorePath)]
+        tables.update(dict.fromkeys(found))
+    if not tables:
+        raise NoSuchPathError("the folders contain no tables", path=given[0])
+    return FilesSource(list(tables), options)
 
 
 def _find_regular(given: str | os.PathLike[str]) -> list[Path]:

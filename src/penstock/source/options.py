@@ -1,4 +1,4 @@
-"""Options for reading raw text files, validated when they are made."""
+"""Options for reading raw data, validated when they are made."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Literal, TypeAlias, get_args
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import OptionChecks
 from penstock.foundation.wording import show
+from penstock.storage.store_path import is_store_path, parse_store_path
 
 ShortRows: TypeAlias = Literal["raise", "fill"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SourceOptions:
-    """Options for text files: CSV, TSV and JSON lines.
+    """Options for raw data, most of them for text files: CSV, TSV and JSON lines.
 
     Attributes:
         delimiter: Character between the cells of a CSV file; None: a tab for `.tsv`, otherwise a comma.
@@ -26,6 +27,8 @@ class SourceOptions:
             other sources: texts that mark a missing value; the empty text is a value there.
         short_rows: Handling of CSV rows with too few cells: "raise" an error, or "fill" them with missing
             values.
+        files_from: Folders and URLs whose files cells of tables may name. Always allowed are the folder of a
+            table, and local files for a local table or one in memory.
 
     Example:
         >>> SourceOptions(delimiter=";", missing=("", "NA")).missing
@@ -36,6 +39,7 @@ class SourceOptions:
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
     short_rows: ShortRows = "raise"
+    files_from: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.delimiter is not None:
@@ -48,6 +52,9 @@ class SourceOptions:
             raise OptionError("missing", expected="a tuple of str", got=show(given), advice=advice)
         object.__setattr__(self, "missing", tuple(given))
         OptionChecks(self).choice("short_rows", get_args(ShortRows))
+        for folder in self.files_from:
+            if is_store_path(folder):
+                parse_store_path(folder)  # refuses credentials, and protocols that are not supported
 
     def _check_delimiter(self, delimiter: object) -> None:
         is_valid = isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()

@@ -36,7 +36,9 @@ def _find_line(block: Block, row: int, options: SourceOptions) -> int | None:
         return int(block.lines[row])
     if block.path is None:
         return None
-    path = Path(block.path)
+    path = Path(block.copy or block.path)
+    if block.copy is not None and not path.exists():
+        return None  # another machine made the copy
     return _lines_of(path, OpenFile(path).identity, options).find(block.row_in_file + row)
 
 

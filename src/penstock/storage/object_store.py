@@ -6,6 +6,7 @@ the environment and go to `obstore` alone; texts of its errors are cleaned of th
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -85,7 +86,14 @@ class Fetched(NamedTuple):
     found: StoreObject
 
 
-def fetch(path: StorePath, start: int = 0, stop: int | None = None, *, etag: str | None = None) -> Fetched:
+def fetch(
+    path: StorePath,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    etag: str | None = None,
+    max_bytes: int | None = None,
+) -> Fetched:
     """Return bytes of an object.
 
     Args:
@@ -93,9 +101,11 @@ def fetch(path: StorePath, start: int = 0, stop: int | None = None, *, etag: str
         start: Offset of the first byte.
         stop: Exclusive end, which may be larger than the object. Defaults to the end of the object.
         etag: Version that the object must have; None for any.
+        max_bytes: Size of the largest object that is read at all.
 
     Raises:
         NoSuchPathError: There is no such object.
+        OSError: The object is larger than `max_bytes`; `errno` is EFBIG.
         ChangedFileError: The object is another version.
         StoreError: The store does not answer, or refuses.
     """
@@ -106,6 +116,8 @@ def fetch(path: StorePath, start: int = 0, stop: int | None = None, *, etag: str
     def get() -> Fetched:
         answer = obstore.get(_open(path), path.key, options=options)  # type: ignore[arg-type]
         found = StoreObject(path, answer.meta["size"], answer.meta["e_tag"])
+        if max_bytes is not None and found.num_bytes > max_bytes:
+            raise _TooLargeError(errno.EFBIG, "too large", str(path))
         data = answer.bytes()
         expected = min(found.num_bytes if stop is None else stop, found.num_bytes) - start
         if len(data) != expected:
@@ -137,12 +149,7 @@ def list_objects(folder: StorePath) -> Iterator[StoreObject]:
         PathError: The protocol cannot list objects.
         StoreError: The store does not answer, or refuses.
     """
-    if not folder.is_writable:
-        raise PathError(
-            "cannot be listed: HTTPS has no folders",
-            path=folder,
-            advice="Pass the URL of one file, or of a data set with a manifest.",
-        )
+    _refuse_unlisted(folder)
 
     def list_all() -> list[StoreObject]:
         prefix = f"{folder.key}/" if folder.key else None
@@ -151,9 +158,32 @@ def list_objects(folder: StorePath) -> Iterator[StoreObject]:
             StoreObject(StorePath(folder.scheme, folder.bucket, each["path"]), each["size"], each["e_tag"])
             for page in pages
             for each in page
+            if each["path"] != folder.key  # the empty object that some tools make for a folder
         ]
 
     yield from sorted(_repeat(folder, list_all))
+
+
+def list_prefixes(folder: StorePath) -> list[str]:
+    """Return the names of the folders directly in a folder.
+
+    Raises:
+        PathError: The protocol cannot list objects.
+        StoreError: The store does not answer, or refuses.
+    """
+    _refuse_unlisted(folder)
+    prefix = f"{folder.key}/" if folder.key else None
+    found = _repeat(folder, lambda: obstore.list_with_delimiter(_open(folder), prefix))
+    return [each.rstrip("/").rpartition("/")[2] for each in found["common_prefixes"]]
+
+
+def _refuse_unlisted(folder: StorePath) -> None:
+    if not folder.is_writable:
+        raise PathError(
+            "cannot be listed: HTTPS has no folders",
+            path=folder,
+            advice="Pass the URL of one file, or of a data set with a manifest.",
+        )
 
 
 def put(path: StorePath, data: bytes) -> None:
@@ -243,6 +273,10 @@ def _refuse_read_only(path: StorePath) -> None:
         )
 
 
+class _TooLargeError(OSError):
+    """An object is larger than the caller reads."""
+
+
 class _ShortAnswerError(Exception):
     """An answer has fewer bytes than were requested."""
 
@@ -253,7 +287,7 @@ def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
         give_up_if_stopped()
         try:
             return request()
-        except PenstockError:
+        except (PenstockError, _TooLargeError):
             raise
         except (NotFoundError, FileNotFoundError):
             raise NoSuchPathError("no such object", path=path, advice="Check the path.") from None

@@ -160,7 +160,7 @@ def find_objects(path: StorePath) -> list[StorePath]:
         from penstock.storage.object_store import list_objects, look_up  # noqa: PLC0415
 
     pattern = split_pattern(path)
-    if pattern is not None:
+    if pattern is not None and not (path.is_writable and look_up(path)):  # a key may contain a bracket
         folder, keys = pattern
         found = [each.path for each in list_objects(folder) if keys.fullmatch(each.path.key)]
         if not found:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
@@ -105,3 +105,31 @@ def call_all(calls: Sequence[Callable[[], _T]]) -> Iterator[_T]:
     finally:
         for future in futures:
             future.cancel()
+
+
+def call_ahead(
+    calls: Iterable[Callable[[], _T]], most: int, is_remote: Callable[[Any], bool] = lambda _: True
+) -> Iterator[_T]:
+    """Yield the results of functions in order, with up to `most` of them called ahead of the caller.
+
+    Args:
+        calls: The functions; taken when their turn comes.
+        most: Maximum number of results that are pending, or wait for the caller.
+        is_remote: Returns whether a function waits for a store. Others are called by this thread.
+    """
+    ahead: deque[Future[_T] | Callable[[], _T]] = deque()
+    try:
+        for call in calls:
+            ahead.append(request_threads().submit(call) if is_remote(call) else call)
+            if len(ahead) >= most or (len(ahead) == 1 and not isinstance(ahead[0], Future)):
+                yield _result_of(ahead.popleft())
+        while ahead:
+            yield _result_of(ahead.popleft())
+    finally:
+        for each in ahead:
+            if isinstance(each, Future):
+                each.cancel()
+
+
+def _result_of(pending: Future[_T] | Callable[[], _T]) -> _T:
+    return wait(pending) if isinstance(pending, Future) else pending()

@@ -11,11 +11,14 @@ import os
 import re
 from pathlib import Path
 from typing import Final, TypeAlias, TypeGuard
+from urllib.parse import quote, unquote
 
 from penstock.errors import OptionError
 
 SCHEMES: Final = ("s3", "gs", "az", "https", "http")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<bucket>[^/]*)/*(?P<key>.*)", re.DOTALL)
+_WEB: Final = ("https", "http")
+_UNQUOTED: Final = "/~!$&'()*+,;=:@"  # characters of a path that need no quotes
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(:\d+)?")
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 
@@ -85,7 +88,9 @@ class StorePath:
         return StorePath(self.scheme, self.bucket, f"{self.key}/{name}")
 
     def __str__(self) -> str:
-        return f"{self.scheme}://{self.bucket}/{self.key}".rstrip("/")
+        # Keys of other protocols are written as they are, as their own tools do.
+        key = quote(self.key, safe=_UNQUOTED) if self.scheme in _WEB else self.key
+        return f"{self.scheme}://{self.bucket}/{key}".rstrip("/")
 
     def __fspath__(self) -> str:
         return str(self)
@@ -132,8 +137,11 @@ def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
         expected = "s3://, gs://, az:// or https://"
         raise OptionError("protocol of the path", expected=expected, got=f"{scheme}://")
     bucket, key = match["bucket"], match["key"]
+    has_query = scheme in _WEB and ("?" in key or "#" in key)
+    if scheme in _WEB:
+        key = unquote(key)  # a URL is written with %20; two dots cannot hide in %2e either
     # Neither the bucket nor the key is shown: what was meant as a password may be in them.
-    if "@" in bucket or (scheme in ("https", "http") and ("?" in key or "#" in key)):
+    if "@" in bucket or has_query:
         raise OptionError(
             f"path that begins with {scheme}://",
             expected="no user name, password or query",

@@ -11,6 +11,7 @@ import pytest
 from penstock.plan.profile import ColumnProfile
 from penstock.plan.survey import survey_blocks, survey_column
 from penstock.source.block import HEAD_ROWS, Block, PeekedSource
+from penstock.storage.named_files import NamedFiles
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 JPEG = b"\xff\xd8\xff\xe0" + bytes(20)
@@ -20,7 +21,9 @@ def look(values, *, type=None, folder=None) -> ColumnProfile:
     """Survey a column that is cut into two blocks."""
     array = values if isinstance(values, np.ndarray) else pa.array(values, type)
     half = (len(array) + 1) // 2
-    return survey_column([array[:half], array[half:]] if len(array) > 1 else [array], folder).profile
+    return survey_column(
+        [array[:half], array[half:]] if len(array) > 1 else [array], NamedFiles(folder)
+    ).profile
 
 
 def objects(*values):

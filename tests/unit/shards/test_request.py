@@ -44,6 +44,7 @@ OTHER_OPTIONS = {
     "missing": ("", "NA"),
     "nan": "value",
     "short_rows": "fill",
+    "files_from": ("s3://photos",),
     "workers": 2,
     "overwrite": True,
     "resume": True,
@@ -105,7 +106,7 @@ def test_everything_declared_of_columns_changes_the_request(name):
 def test_options_of_every_stage_are_in_the_request():
     form = request().json_form
     for stage in (SourceOptions, EncodeOptions):
-        assert {each.name for each in fields(stage)} <= set(form)
+        assert {each.name for each in fields(stage)} - WITHOUT_EFFECT <= set(form)
     assert {each.name for each in fields(SplitOptions)} - {"shares"} <= set(form)
     assert not (WITHOUT_EFFECT | IN_THE_PLAN - {"plan"}) & set(form)
 

@@ -23,6 +23,7 @@ def tables(s3, s3_port, tmp_path):
     for name in ("pets.parquet", "pets.csv"):
         put_object(s3_port, "animals", f"raw/{name}", (tmp_path / name).read_bytes())
     put_object(s3_port, "animals", "photos/cat.jpg", b"\xff\xd8\xff")
+    put_object(s3_port, "animals", "other/notes.txt", b"not a table")
     return tmp_path
 
 
@@ -55,8 +56,8 @@ def test_a_data_set_in_a_store_is_a_source(tables, tmp_path):
     ("source", "kind"),
     [
         ("s3://animals/raw/nothing.csv", NoSuchPathError),
-        ("s3://animals/photos/cat.jpg", SourceError),
-        ("s3://animals/photos", SourceError),
+        ("s3://animals/photos/cat.jpg", OptionError),
+        ("s3://animals/other", SourceError),
     ],
 )
 def test_what_cannot_be_read_is_refused(tables, tmp_path, source, kind):

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 
 USUAL_SPLIT: Final = "test"
 _TASK_BATCHES: Final = 4  # of a task on Ray: a sample for the importance of inputs has few
-READING: Final = ("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows")
+READING: Final = (
+    *("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows", "files_from"),
+)
 """Options of `PredictOptions` that an evaluation on raw data also takes."""
 
 _OTHER_SPLIT: Final = "Name another split: --split NAME, in Python split=NAME."
@@ -80,6 +82,7 @@ class EvaluateChoices(TypedDict, total=False):
     encoding: str
     missing: str | tuple[str, ...] | None
     short_rows: Literal["raise", "fill"]
+    files_from: str | tuple[str, ...]
 
 
 def evaluate(
@@ -106,7 +109,8 @@ def evaluate(
         functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
             already.
         options: Attributes of `penstock.options.EvaluateOptions`; for raw data also `on_error`,
-            `max_rejects`, `delimiter`, `encoding`, `missing` and `short_rows` of `predict`.
+            `max_rejects`, `delimiter`, `encoding`, `missing`, `short_rows` and `files_from` of
+            `predict`.
 
     Raises:
         UnknownNameError: The split does not exist, or a field that the model needs does not exist.

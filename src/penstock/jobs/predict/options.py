@@ -45,6 +45,7 @@ class PredictOptions:
         missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
         short_rows: What happens to a row of a CSV with too few cells: "raise" an error, or "fill" it with
             missing values.
+        files_from: Folders and URLs whose files cells of tables may name; see `ConvertOptions`.
 
     Example:
         >>> PredictOptions(keep="name").keep
@@ -67,10 +68,11 @@ class PredictOptions:
     encoding: str = "utf-8"
     missing: str | tuple[str, ...] | None = None
     short_rows: Literal["raise", "fill"] = "raise"
+    files_from: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checks = OptionChecks(self)
-        checks.strings("keep", "missing", distinct=True)
+        checks.strings("keep", "missing", "files_from", distinct=True)
         checks.instance("split", str, "the name of a split")
         checks.choice("on_error", get_args(OnError))
         checks.integers("max_rejects", least=0)
@@ -96,6 +98,7 @@ class PredictOptions:
             encoding=self.encoding,
             missing=missing if self.missing is None else tuple(self.missing),
             short_rows=self.short_rows,
+            files_from=tuple(self.files_from),
         )
 
 
@@ -118,6 +121,7 @@ class PredictChoices(TypedDict, total=False):
     encoding: str
     missing: str | tuple[str, ...] | None
     short_rows: Literal["raise", "fill"]
+    files_from: str | tuple[str, ...]
 
 
 def make_predict_options(**choices: Unpack[PredictChoices]) -> PredictOptions:

@@ -274,7 +274,7 @@ class RawLayout:
             return declared
         if self._first is None:
             return "value"
-        profile = survey_column([self._first.columns[column]], self._first.folder).profile
+        profile = survey_column([self._first.columns[column]], self._first.files).profile
         trained = self._wanted.recipe.forms.get(name)
         if trained is not None and (profile.kind in _OPEN or {trained, profile.kind} <= {*_TIMES}):
             return trained

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import Any, Final, cast
 
 import numpy as np
@@ -219,7 +218,8 @@ class _RowLocation:
         number, line = locate_row(block, row, self._reading)
         path = block.path
         if IMAGE in block.columns:
-            path = str(Path(block.folder or "") / str(block.columns[IMAGE][row]))
+            name = str(block.columns[IMAGE][row])
+            path = f"{block.folder}/{name}" if block.folder and not name.startswith("/") else name
         return CellError(
             f"column {column!r}",
             path=path,
