@@ -38,6 +38,15 @@ from penstock.errors import (
 )
 from penstock.foundation.job_window import give_up_if_stopped
 from penstock.storage.store_path import StorePath
+from penstock.storage.store_settings import (
+    CREDENTIALS,
+    DEBUG_TEXT,
+    EMULATOR_NAME,
+    clean_text,
+    find_aws_profile,
+    read_azure_settings,
+    read_google_settings,
+)
 
 _T = TypeVar("_T")
 
@@ -55,9 +64,7 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 _PART_BYTES: Final = 16 << 20  # of uploads of files
 _PARTS_AT_A_TIME: Final = 4
 _MACHINE_ROLES: Final = "http://169.254.169.254"
-_DEBUG: Final = "\n\nDebug source:"
 _REPEATED = re.compile(r"after [1-9]\d* retries")
-_MAX_SHOWN: Final = 300  # characters of the text of an error
 
 
 class StoreObject(NamedTuple):
@@ -226,13 +233,23 @@ def put_if(path: StorePath, data: bytes, etag: str | None) -> bool:
         StoreError: The store does not answer, or refuses.
     """
     _refuse_read_only(path)
-    mode: Any = "create" if etag is None else {"e_tag": etag}
 
     def write() -> bool:
+        mode: Any = "create" if etag is None else {"e_tag": etag}
         try:
+            if etag is not None and path.scheme == "gs":
+                # Google compares generations, not ETags, when an object is replaced.
+                meta = obstore.head(_open(path), path.key)
+                if meta["e_tag"] != etag:
+                    return False
+                mode["version"] = meta["version"]
             obstore.put(_open(path), path.key, data, mode=mode, use_multipart=False)
         except (AlreadyExistsError, PreconditionError, NotModifiedError):
             return False
+        except (NotFoundError, FileNotFoundError):
+            if etag is None:
+                raise
+            return False  # deleted in the meantime
         return True
 
     try:
@@ -304,7 +321,7 @@ def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
 
 def _is_final(error: Exception) -> bool:
     """Return whether an error is not worth another attempt: the client has repeated it already."""
-    text = str(error).partition(_DEBUG)[0]  # after that, the text names all settings
+    text = str(error).partition(DEBUG_TEXT)[0]  # after that, the text names all settings
     return any(each in text for each in ("NoSuchBucket", _MACHINE_ROLES)) or bool(_REPEATED.search(text))
 
 
@@ -327,38 +344,14 @@ def _refused(path: StorePath, error: Exception) -> StoreError:
 
 
 def _failed(path: StorePath, error: Exception) -> StoreError:
-    text = str(error).partition(_DEBUG)[0]
+    text = str(error).partition(DEBUG_TEXT)[0]
     if "NoSuchBucket" in text:
         return StoreError("no such bucket", path=path, advice="Check the path, and create the bucket.")
     if _MACHINE_ROLES in text:  # the last place that the client asks for credentials
-        advice = "Set them in the environment, such as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        advice = f"Set them in the environment, such as {CREDENTIALS.get(path.scheme, 'a token')}."
         return StoreError("no credentials were found", path=path, advice=advice)
     advice = "Check the network and the endpoint of the store, and try again."
     return StoreError(f"the request failed ({clean_text(text)})", path=path, advice=advice)
-
-
-# Names of variables whose values must not be shown.
-_SECRET_NAME = re.compile(r"(AWS|AMAZON|AZURE|GOOGLE|GCP|GCS)\w*", re.IGNORECASE)
-_PUBLIC_NAME = re.compile(
-    r".*(REGION|ENDPOINT|URL|PROFILE|ALLOW_HTTP|BUCKET|ACCOUNT_NAME|PUT)", re.IGNORECASE
-)
-_QUERY = re.compile(r"\?[^\s\"'<>)]+")
-_KEYS = re.compile(
-    r"<(AWSAccessKeyId|AccessKeyId|StringToSign|SignatureProvided|CanonicalRequest)>.*?</\1>", re.DOTALL
-)
-_TAGGED = re.compile(r"(Signature|Credential|AccessKeyId|sig|token)=[^\s&,\"']+", re.IGNORECASE)
-_MIN_SECRET = 4
-
-
-def clean_text(text: str) -> str:
-    """Return the text of an error without credentials, in one short line."""
-    text = text.partition(_DEBUG)[0]
-    text = _TAGGED.sub(r"\1=…", _QUERY.sub("?…", _KEYS.sub(r"<\1>…</\1>", text)))
-    for name, value in os.environ.items():
-        if len(value) >= _MIN_SECRET and _SECRET_NAME.match(name) and not _PUBLIC_NAME.match(name):
-            text = text.replace(value, "…")
-    line = " ".join(text.split())
-    return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
 
 
 def _open(path: StorePath) -> Any:
@@ -368,10 +361,10 @@ def _open(path: StorePath) -> Any:
 
 def _find_settings(scheme: str) -> tuple[tuple[str, str], ...]:
     """Return the variables of the environment that a client is made of: others make another client."""
-    beginning = {"s3": "AWS_", "gs": "GOOGLE_", "az": "AZURE_"}.get(scheme)
-    if beginning is None:
+    beginnings = {"s3": ("AWS_",), "gs": ("GOOGLE_", EMULATOR_NAME), "az": ("AZURE_",)}.get(scheme)
+    if beginnings is None:
         return ()
-    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(beginning)))
+    return tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith(beginnings)))
 
 
 _first_pid: int | None = None
@@ -397,34 +390,17 @@ def _open_bucket(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]
                 common["client_options"]["allow_http"] = endpoint.startswith("http://")
             if "AWS_REGION" not in names and "AWS_DEFAULT_REGION" not in names:
                 common["region"] = "us-east-1"
-            return S3Store(bucket, credential_provider=_find_profile(names), **common)
+            return S3Store(bucket, credential_provider=find_aws_profile(names), **common)
         if scheme == "gs":
-            return GCSStore(bucket, **common)
+            more, allows_http = read_google_settings(names)
+            common["client_options"]["allow_http"] = allows_http
+            return GCSStore(bucket, **more, **common)
         if scheme == "az":
-            return AzureStore(bucket, **common)
+            more, allows_http = read_azure_settings(names)
+            common["client_options"]["allow_http"] = allows_http
+            return AzureStore(bucket, **more, **common)
         common["client_options"]["allow_http"] = scheme == "http"
         return HTTPStore.from_url(f"{scheme}://{bucket}", **common)
     except (BaseError, ValueError) as error:
         what = f"{scheme}://{bucket} cannot be opened ({clean_text(str(error))})"
         raise StoreError(what, advice="Check the settings of the store in the environment.") from None
-
-
-def _find_profile(names: dict[str, str]) -> Any:
-    """Return the credentials of a profile of the user's files; None for those of the environment.
-
-    `obstore` reads variables, web identities and machine roles itself; boto3 reads files, if it is installed.
-    """
-    if "AWS_ACCESS_KEY_ID" in names or names.get("AWS_SKIP_SIGNATURE"):
-        return None
-    file = Path(names.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")).expanduser()
-    if "AWS_PROFILE" not in names and not file.is_file():
-        return None
-    try:
-        from obstore.auth.boto3 import Boto3CredentialProvider  # noqa: PLC0415 - boto3, if it is installed
-
-        return Boto3CredentialProvider()
-    except (ImportError, ValueError) as error:
-        raise StoreError(
-            f"the profile in {file} cannot be read ({clean_text(str(error))})",
-            advice="Run: pip install boto3; or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
-        ) from None
