@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
+import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
@@ -270,3 +274,67 @@ def test_no_manifest_means_no_data_set(s3, s3_port):
     with pytest.raises(NoSuchPathError):
         ps.open(OUT)
     assert dataset.manifest.folder in folders(s3_port)
+
+
+def test_tables_are_written_to_a_store(s3, s3_port):
+    convert()
+    assert main(["convert", OUT, "s3://animals/pets.parquet"]) == 0
+    table = pq.read_table(io.BytesIO(get_object(s3_port, "animals", "pets.parquet") or b""))
+    assert table.num_rows == NUM_ROWS
+    assert main(["convert", OUT, "s3://animals/pets.parquet"]) == 2
+    assert main(["convert", OUT, "s3://animals/pets.parquet", "--overwrite"]) == 0
+
+
+def test_two_writers_that_run_at_once(s3, s3_port):
+    """Both read, encode and upload at the same time; one manifest is written, and its shards are whole."""
+    results: list[object] = [None, None]
+    both = threading.Barrier(2)
+
+    def write(number: int) -> None:
+        both.wait()
+        try:
+            results[number] = hashes(convert(seed=number))
+        except (BusyError, PathError) as error:
+            results[number] = error
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    won = [each for each in results if isinstance(each, dict)]
+    assert len(won) == 1
+    opened = ps.open(OUT)
+    assert hashes(opened) == won[0]
+    assert sum(len(opened[name]) for name in opened.splits) == NUM_ROWS
+    assert main(["verify", OUT]) == 0
+    convert(seed=results.index(won[0]), resume=True, clean=True)
+    assert folders(s3_port) == {opened.manifest.folder}
+
+
+def test_a_writer_killed_again_and_again_is_resumed_and_cleaned(s3, s3_port, tmp_path):
+    for number in np.random.default_rng(8).integers(2, 16, 3).tolist():
+        kill_at(s3, number)
+        with pytest.raises(NoSuchPathError):
+            ps.open(OUT)
+    dataset = convert(resume=True, clean=True)
+    assert hashes(dataset) == hashes(convert(out=tmp_path / "pets"))
+    assert folders(s3_port) == {dataset.manifest.folder}
+    assert main(["verify", OUT]) == 0
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_the_command_line_shows_no_credentials(s3, s3_port, tmp_path, debug):
+    (tmp_path / "pets.csv").write_text("height,sold\n1.5,0\n2.5,1\n")
+    s3.fault = lambda request: 403 if request.method == "PUT" else None
+    environment = {**os.environ, "AWS_SESSION_TOKEN": "session-token-of-tests"}
+    if debug:
+        environment["PENSTOCK_DEBUG"] = "1"
+    code = "from penstock.cli.main import main; raise SystemExit(main())"
+    command = [sys.executable, "-c", code, "convert", str(tmp_path / "pets.csv"), OUT]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    shown = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert OUT in shown
+    secrets = (os.environ["AWS_SECRET_ACCESS_KEY"], os.environ["AWS_ACCESS_KEY_ID"], "session-token-of-tests")
+    assert not any(secret in shown for secret in secrets)
