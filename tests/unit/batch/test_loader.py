@@ -106,9 +106,15 @@ def test_weights_draw_records_with_replacement(split):
     assert flat(split.loader(weights="w", seed=1)) != flat(split.loader(weights="w", seed=2))
 
 
-def test_ranks_together_see_what_one_alone_sees(split):
-    alone = numbers_of(split.loader(batch_size=8, shuffle=True, seed=5))
-    ranks = [numbers_of(split.loader(batch_size=8, shuffle=True, seed=5, shard=(r, 3))) for r in range(3)]
+@pytest.mark.parametrize("num_ranks", [2, 3, 4, 8])
+@pytest.mark.parametrize("shuffle", [False, "global", "block"])
+@pytest.mark.parametrize("batch_size", [8, 10])
+def test_ranks_together_see_what_one_alone_sees(split, num_ranks, shuffle, batch_size):
+    """A global batch has the same records for any number of ranks, also the last one, which is smaller."""
+    choices = {"batch_size": batch_size, "shuffle": shuffle, "seed": 5}
+    alone = numbers_of(split.loader(**choices))
+    assert len(alone[-1]) < batch_size
+    ranks = [numbers_of(split.loader(**choices, shard=(rank, num_ranks))) for rank in range(num_ranks)]
     assert [sum(parts, []) for parts in zip(*ranks, strict=True)] == alone  # noqa: RUF017
 
 

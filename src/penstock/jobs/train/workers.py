@@ -24,6 +24,7 @@ from penstock.foundation.wording import list_choices, show
 from penstock.jobs.train.worker_messages import WorkerTask
 from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers
 from penstock.jobs.train.worker_watch import RestartTimes, Workers, watch_workers
+from penstock.storage.store_path import AnyPath
 from penstock.training.checkpoint import read_step
 from penstock.training.distribution import check_backend
 from penstock.training.train import Training
@@ -127,18 +128,24 @@ class WorkerPlan:
         paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
         return [
             WorkerTask(
-                folder=os.path.abspath(training.folder),  # noqa: PTH100 - as below
-                data=[os.path.abspath(path) for path in paths],  # noqa: PTH100 - symbolic links are kept
+                folder=_name_path(training.folder),
+                data=[_name_path(path) for path in paths],
                 rank=rank,
                 num_workers=self.num_workers,
                 num_devices=self.num_devices,
                 address=address,
                 function=() if self.function is None else name_function(self.function),
                 search_path=[os.path.abspath(each) for each in sys.path],  # noqa: PTH100
-                compiled=os.path.abspath(training.folder / _COMPILED_NAME),  # noqa: PTH100
+                compiled=_name_path(training.folder / _COMPILED_NAME),
             )
             for rank in range(self.num_workers)
         ]
+
+
+def _name_path(path: AnyPath) -> str:
+    """Return the name of a path in any process: that of an object store, or an absolute one."""
+    # Symbolic links are kept: they may lead elsewhere on other machines.
+    return os.path.abspath(path) if isinstance(path, Path) else str(path)  # noqa: PTH100
 
 
 @contextlib.contextmanager

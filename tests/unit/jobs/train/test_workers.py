@@ -20,6 +20,7 @@ from penstock.jobs.train.worker_messages import EventWatcher, dump_error, load_e
 from penstock.jobs.train.worker_process import WorkerProcess
 from penstock.jobs.train.worker_watch import RestartTimes, watch_workers
 from penstock.jobs.train.workers import WorkerPlan, check_size, make_plan, name_function
+from penstock.storage.store_path import parse_store_path
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.progress import TrainingProgress
 from penstock.training.snapshot import Snapshot
@@ -222,6 +223,13 @@ def test_group_starts_again_from_the_last_checkpoint(monkeypatch, training):
     assert len(training.watcher.notes) == 1
     assert [task.rank for task in attempts[1].tasks] == [0, 1]
     assert attempts[1].tasks[0].data == [str(training.folder / "pets")]
+
+
+def test_data_in_an_object_store_keeps_its_name(monkeypatch, training):
+    training.data.paths = [parse_store_path("s3://ponds/data/a.tfrecord")]
+    attempts = [Script([(0, DONE), (1, DONE)])]
+    launch(monkeypatch, training, attempts)
+    assert attempts[0].tasks[1].data == ["s3://ponds/data"]
 
 
 def test_group_that_is_lost_again_and_again_without_progress_is_an_error(monkeypatch, training):
