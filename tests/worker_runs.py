@@ -156,6 +156,8 @@ def main(arguments: dict[str, Any]) -> None:
             {name: each for name, each in row.items() if name not in TIMES} for row in run.history
         ]
         result["weights"] = [float(np.abs(each).sum()) for each in run.model.get_weights()]
+    except KeyboardInterrupt:
+        result["is_interrupted"] = True
     except PenstockError as error:
         result["error"] = {
             "name": type(error).__name__,

@@ -133,6 +133,14 @@ def test_loss_that_is_not_finite_is_one_error_that_names_the_records_of_all_work
 
 
 @pytest.mark.long
+def test_interrupt_ends_all_workers_and_spare_processes(ponds, tmp_path):
+    choices = {"num_workers": 2, "kill": "self", "signal": int(signal.SIGINT), "num_processes": 4}
+    found = run_program(data=ponds, out=tmp_path / "run", **choices)
+    assert found["is_interrupted"]
+    assert found["children"] == []
+
+
+@pytest.mark.long
 def test_stopped_worker_is_noticed_and_ended(ponds, one, tmp_path):
     found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, kill=1, signal=int(signal.SIGSTOP))
     assert_same_curve(found, one)
