@@ -196,6 +196,18 @@ for kind, get_iterator in KINDS.items():
     else:
         raise AssertionError(kind)
 
+# Keras may raise another error than the one that ended the batches: the loader keeps it.
+loader = make_loader(pets, seed=5)
+feed = loader.to_keras()
+for shard in Path(sys.argv[1]).rglob("*.tfrecord"):
+    shard.touch()
+try:
+    make_model([]).fit(feed, epochs=1, verbose=0, callbacks=[feed.callback])
+except Exception:
+    assert type(loader.last_error).__name__ == "ChangedFileError", loader.last_error
+else:
+    raise AssertionError("changed files were read")
+
 print("as expected")
 """
 

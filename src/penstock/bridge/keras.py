@@ -183,9 +183,17 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
                         advice=advice,
                     )
         if self.tracker.is_followed:
-            return self._read_followed(convert)
+            return self._keep_error(self._read_followed(convert))
         iteration = self.tracker.begin(is_continuous=self.is_continuous)
-        return self.tracker.read(self.loader, iteration, convert)
+        return self._keep_error(self.tracker.read(self.loader, iteration, convert))
+
+    def _keep_error(self, batches: Iterator[Any]) -> Iterator[Any]:
+        """Yield batches; an error that ends them is kept, because Keras may raise another one instead."""
+        try:
+            yield from batches
+        except Exception as error:
+            self.loader.last_error = error
+            raise
 
     def _read_followed(self, convert: Converter) -> Iterator[Any]:
         # Keras asks for the next epoch before `callback` has counted the last step: the start is not known
