@@ -282,10 +282,16 @@ def test_failed_call_leaves_nothing_in_the_store(s3, s3_port, temporary):
 
 
 _PROGRAM = """
-import sys
+import time
 import penstock as ps
+from penstock.training.checkpoint import Checkpoints
+save = Checkpoints.save
+def save_slowly(self, moment):
+    save(self, moment)
+    time.sleep(0.5)
+Checkpoints.save = save_slowly
 model = ps.options.ModelOptions(preset="small", units=(8,))
-ps.train("s3://animals/data", out="s3://animals/runs/a", model_options=model, epochs=400, batch_size=16,
+ps.train("s3://animals/data", out="s3://animals/runs/a", model_options=model, epochs=12, batch_size=16,
          seed=3, patience=None, checkpoint_steps=2, verbose=0)
 """
 
@@ -315,6 +321,6 @@ def test_killed_process_is_resumed_elsewhere_from_the_store(s3, s3_port, tmp_pat
     )
     put_object(s3_port, "animals", "runs/a/owner.json", claim)
     monkeypatch.setattr(store_claim, "WAIT_SECONDS", 1.0)
-    resumed = train(None, RUN, resume=True, epochs=400)
-    near = train("s3://animals/data", tmp_path / "run", epochs=400)
+    resumed = train(None, RUN, resume=True, epochs=12)
+    near = train("s3://animals/data", tmp_path / "run", epochs=12)
     assert read_weights(resumed) == read_weights(near)
