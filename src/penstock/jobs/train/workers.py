@@ -12,7 +12,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -67,6 +67,7 @@ class WorkerPlan:
             PenstockError: A worker raised it.
         """
         check_size(loader.options.batch_size, self.num_workers)
+        _refuse_store(training.data.paths)
         watcher = training.watcher
         num_losses, step = 0, read_step(training.folder)
         times: RestartTimes | None = None
@@ -140,6 +141,23 @@ class WorkerPlan:
             )
             for rank in range(self.num_workers)
         ]
+
+
+def _refuse_store(paths: Sequence[AnyPath]) -> None:
+    """Refuse data in an object store: the state of its loaders is not the same in other processes yet.
+
+    Raises:
+        OptionError: The data is in an object store.
+    """
+    remote = [path for path in paths if not isinstance(path, Path)]
+    if remote:
+        raise OptionError(
+            "data",
+            field="data",
+            expected="a local path or a network file system, with several workers or devices",
+            got=str(remote[0]),
+            advice="Copy the data set to a folder that all workers see, or train in one process.",
+        )
 
 
 def _name_path(path: AnyPath) -> str:

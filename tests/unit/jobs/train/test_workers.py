@@ -225,11 +225,12 @@ def test_group_starts_again_from_the_last_checkpoint(monkeypatch, training):
     assert attempts[1].tasks[0].data == [str(training.folder / "pets")]
 
 
-def test_data_in_an_object_store_keeps_its_name(monkeypatch, training):
+def test_data_in_an_object_store_is_refused(monkeypatch, training):
     training.data.paths = [parse_store_path("s3://ponds/data/a.tfrecord")]
-    attempts = [Script([(0, DONE), (1, DONE)])]
-    launch(monkeypatch, training, attempts)
-    assert attempts[0].tasks[1].data == ["s3://ponds/data"]
+    with pytest.raises(OptionError) as caught:
+        launch(monkeypatch, training, [])
+    assert caught.value.field == "data"
+    assert caught.value.got == "s3://ponds/data/a.tfrecord"
 
 
 def test_group_that_is_lost_again_and_again_without_progress_is_an_error(monkeypatch, training):
