@@ -34,7 +34,7 @@ from penstock.shards.shard_work import ResidentValues, ShardTask, ShardWork
 from penstock.shards.spill import SpilledRows
 from penstock.source.block import Block, RawColumn
 from penstock.storage.deferred import Deferred
-from penstock.storage.store_path import AnyPath, StorePath
+from penstock.storage.store_path import AnyPath, StorePath, is_store_path
 
 _NUM_THREADS = 2  # that compose frames ahead, or sync shards: their work is short or waits for the disk
 
@@ -274,7 +274,9 @@ class PackedBlock:
                 tables[name] = _pack(column)
             else:
                 columns[name] = _own_objects(column)
-        bare = replace(block.block, columns=columns)
+        raw = block.block
+        files_from = tuple(map(_make_absolute, raw.files_from))
+        bare = replace(raw, columns=columns, folder=_make_absolute(raw.folder), files_from=files_from)
         return cls(replace(block, block=bare), tuple(block.block.columns), tables)
 
     def unpack(self) -> RowBlock:
@@ -287,6 +289,13 @@ class PackedBlock:
             for name in self.names
         }
         return replace(self.block, block=replace(bare, columns=columns))
+
+
+def _make_absolute(folder: str | None) -> str:
+    """Return a folder as another process finds it: that one has another working folder."""
+    if folder is not None and is_store_path(folder):
+        return folder
+    return str(Path(folder or "").absolute())
 
 
 def _pack(column: pa.Array[Any]) -> pa.Buffer:
