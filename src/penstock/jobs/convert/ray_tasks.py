@@ -294,7 +294,7 @@ class PackedBlock:
 def _make_absolute(folder: str | None) -> str:
     """Return a folder as another process finds it: that one has another working folder."""
     if folder is not None and is_store_path(folder):
-        return folder
+        return str(folder)
     return str(Path(folder or "").absolute())
 
 
