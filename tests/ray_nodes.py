@@ -98,7 +98,8 @@ def run_driver(nodes: RayNodes, request: dict[str, object], **environment: str) 
     driver = start_driver(nodes, request, **environment)
     out, err = driver.communicate()
     assert driver.returncode == 0, err[-4000:]
-    return json.loads(out.splitlines()[-1])
+    # Ray writes lines of its own to the same stream, also after the last one of the program.
+    return json.loads(next(line for line in reversed(out.splitlines()) if line.startswith("{")))
 
 
 def find_workers(raylets: list[int], task: str) -> list[int]:

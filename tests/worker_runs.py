@@ -68,7 +68,8 @@ def run_program(backend: str = "jax", timeout: float = 840, **arguments: Any) ->
         timeout=timeout,
         env=environment,
     )
-    lines = done.stdout.splitlines()
+    # Ray writes lines of its own to the same stream, also after the last one of the program.
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode < 0:
         return {"status": done.returncode}
     assert lines, done.stderr[-4000:]
