@@ -62,17 +62,19 @@ class Piece:
         stop: Exclusive end.
         future: Future of the bytes.
         num_left: Number of announced frames in it that were not read yet.
-        is_held: Whether it can be found; otherwise it was released.
+        number: Number by which it is held.
     """
 
-    __slots__ = ("future", "is_held", "num_left", "start", "stop")
+    __slots__ = ("future", "num_left", "number", "start", "stop")
 
-    def __init__(self, start: int, stop: int, num_frames: int, future: Future[memoryview]) -> None:
+    def __init__(
+        self, number: int, start: int, stop: int, num_frames: int, future: Future[memoryview]
+    ) -> None:
+        self.number = number
         self.start = start
         self.stop = stop
         self.future = future
         self.num_left = num_frames
-        self.is_held = True
 
     @property
     def offset(self) -> int:
@@ -86,16 +88,18 @@ class Piece:
 
 
 class _Pieces(NamedTuple):
-    """Pieces in the order of their starts; they may overlap.
+    """Numbers of pieces in the order of their starts; the pieces may overlap.
+
+    The pieces themselves are not kept here, as this would keep the bytes of released ones in memory.
 
     Attributes:
-        pieces: The pieces.
+        numbers: Number of each piece.
         starts: Start of each piece.
-        furthest: Of each piece, the number of the one with the largest stop among it and those before it.
+        furthest: Of each piece, the index here of the one with the largest stop among it and those before it.
         stops: Stops of these.
     """
 
-    pieces: list[Piece]
+    numbers: list[int]
     starts: NDArray[np.int64]
     furthest: NDArray[np.int64]
     stops: NDArray[np.int64]
@@ -108,7 +112,7 @@ class _Pieces(NamedTuple):
         own = np.array([piece.stop for piece in pieces], np.int64)
         stops = np.maximum.accumulate(own)
         furthest = np.maximum.accumulate(np.where(own == stops, np.arange(len(pieces)), 0))
-        return cls(pieces, starts, furthest, stops)
+        return cls([piece.number for piece in pieces], starts, furthest, stops)
 
 
 class RangeBuffers:
@@ -117,7 +121,8 @@ class RangeBuffers:
     def __init__(self, files: Sequence[RangeFile]) -> None:
         self._files = files
         self._lock = ProcessLock()
-        self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by identity, oldest first
+        self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by number, oldest first
+        self._next_number = 0
         self._sorted: _Pieces | None = None  # None if pieces came since, or one was found that is released
         self._num_bytes = 0
         self._largest_announce = 0
@@ -126,8 +131,8 @@ class RangeBuffers:
         """Request frames that are read soon."""
         with self._lock:
             before = self._num_bytes
-            pieces, at = self._find(frames)
-            _count(pieces, at, 1)
+            known, at = self._find(frames)
+            self._count(known, at)
             self._request_rest(frames, at, is_urgent=False)
             self._largest_announce = max(self._largest_announce, self._num_bytes - before)
             self._drop_oldest()
@@ -138,13 +143,13 @@ class RangeBuffers:
         `wait_for` gives the bytes of a piece. Frames that were not announced are requested.
         """
         with self._lock:
-            pieces, at = self._find(frames)
+            known, at = self._find(frames)
             if self._request_rest(frames, at, is_urgent=True):
-                pieces, at = self._find(frames)
+                known, at = self._find(frames)
             used, which, counts = np.unique(at, return_inverse=True, return_counts=True)
             if used[0] < 0:
                 raise RuntimeError("a requested range does not cover its frames")
-            chosen = [pieces[i] for i in used.tolist()]
+            chosen = [self._pieces[known.numbers[i]] for i in used.tolist()]
             for piece, num_frames in zip(chosen, counts.tolist(), strict=True):
                 piece.num_left -= num_frames
                 if piece.num_left <= 0:
@@ -172,7 +177,6 @@ class RangeBuffers:
         with self._lock:
             for piece in self._pieces.values():
                 piece.future.cancel()
-                piece.is_held = False
             self._pieces.clear()
             self._sorted = None
             self._num_bytes = 0
@@ -182,19 +186,19 @@ class RangeBuffers:
         first = number << _OFFSET_BITS
         return self._files[number].fetch(start - first, stop - first)
 
-    def _find(self, frames: Frames) -> tuple[list[Piece], NDArray[np.int64]]:
-        """Return all pieces, and the number of the one that covers each frame, or -1."""
+    def _find(self, frames: Frames) -> tuple[_Pieces, NDArray[np.int64]]:
+        """Return all pieces, and the index among them of the one that covers each frame, or -1."""
         known = self._sorted
         while True:
             if known is None:
                 known = self._sorted = _Pieces.sort(self._pieces.values())
             at = np.searchsorted(known.starts, frames.begins, side="right") - 1
-            if known.pieces:
+            if known.numbers:
                 is_covered = (at >= 0) & (known.stops[at] >= frames.ends)
                 at = np.where(is_covered, known.furthest[at], -1)
-            # Released pieces are seldom needed again: they stay in the sorted list until then.
-            if all(known.pieces[i].is_held for i in set(at.tolist()) if i >= 0):
-                return known.pieces, at
+            # Released pieces are seldom needed again: their numbers stay in the sorted list until then.
+            if all(known.numbers[i] in self._pieces for i in set(at.tolist()) if i >= 0):
+                return known, at
             known = None
 
     def _request_rest(self, frames: Frames, at: NDArray[np.int64], *, is_urgent: bool) -> bool:
@@ -207,16 +211,22 @@ class RangeBuffers:
         for first, last in cut_ranges(begins, ends):
             start, stop = int(begins[first]), int(ends[first:last].max())
             future = request_threads().submit(partial(self._fetch, start, stop), is_urgent=is_urgent)
-            piece = Piece(start, stop, last - first, future)
-            self._pieces[id(piece)] = piece
+            piece = Piece(self._next_number, start, stop, last - first, future)
+            self._next_number += 1
+            self._pieces[piece.number] = piece
             self._num_bytes += piece.num_bytes
         self._sorted = None
         return True
 
     def _forget(self, piece: Piece) -> None:
-        if self._pieces.pop(id(piece), None) is not None:
+        if self._pieces.pop(piece.number, None) is not None:
             self._num_bytes -= piece.num_bytes
-            piece.is_held = False
+
+    def _count(self, known: _Pieces, at: NDArray[np.int64]) -> None:
+        """Add announced frames to those that are left of each piece."""
+        indexes, counts = np.unique(at[at >= 0], return_counts=True)
+        for i, num_frames in zip(indexes.tolist(), counts.tolist(), strict=True):
+            self._pieces[known.numbers[i]].num_left += num_frames
 
     def _drop_oldest(self) -> None:
         """Release the oldest buffers beyond the limit: those of an iteration that was given up."""
@@ -225,13 +235,6 @@ class RangeBuffers:
             oldest = next(iter(self._pieces.values()))
             oldest.future.cancel()
             self._forget(oldest)
-
-
-def _count(pieces: Sequence[Piece], at: NDArray[np.int64], step: int) -> None:
-    """Add to the number of frames that are left of each piece."""
-    numbers, counts = np.unique(at[at >= 0], return_counts=True)
-    for number, num_frames in zip(numbers.tolist(), counts.tolist(), strict=True):
-        pieces[number].num_left += step * num_frames
 
 
 def cut_ranges(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:

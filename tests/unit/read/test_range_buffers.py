@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+import weakref
 
 import numpy as np
 import pytest
@@ -21,12 +23,20 @@ class FakeObject:
         self.data = np.random.default_rng(num_frames).bytes(num_frames * FRAME)
         self.requests = []
         self.error = None
+        self._answers = []
 
     def fetch(self, start, stop):
         self.requests.append((start, stop))
         if self.error is not None:
             raise self.error
-        return memoryview(self.data)[start:stop]
+        answer = np.frombuffer(self.data, np.uint8)[start:stop].copy()
+        self._answers.append((weakref.ref(answer), stop - start))
+        return memoryview(answer)
+
+    @property
+    def num_alive(self):
+        """Number of bytes of all answers that are still in memory, whoever holds them."""
+        return sum(size for answer, size in self._answers if answer() is not None)
 
 
 def frames(numbers, files=0):
@@ -45,6 +55,14 @@ def read(buffers, numbers):
     return found
 
 
+def is_freed(file, most=0):
+    """Return whether at most `most` bytes stay in memory; a thread may hold its last answer for a moment."""
+    limit = time.monotonic() + 10
+    while file.num_alive > most and time.monotonic() < limit:
+        time.sleep(0.001)
+    return file.num_alive <= most
+
+
 @pytest.fixture
 def file():
     return FakeObject(4000)
@@ -58,10 +76,11 @@ def test_announced_frames_are_read_by_one_request_and_released_with_the_last(fil
     buffers = RangeBuffers([file])
     buffers.announce(frames(range(10, 20)))
     assert read(buffers, [12, 10, 19]) == expected(file, [12, 10, 19])
-    assert buffers._num_bytes == 10 * FRAME
+    assert buffers._num_bytes == file.num_alive == 10 * FRAME
     rest = [11, 13, 14, 15, 16, 17, 18]
     assert read(buffers, rest) == expected(file, rest)
     assert buffers._num_bytes == 0
+    assert is_freed(file)
     assert file.requests == [(10 * FRAME, 20 * FRAME)]
 
 
@@ -82,6 +101,28 @@ def test_frames_that_are_announced_twice_stay_until_both_are_read(file):
     assert len(file.requests) == 1
 
 
+def test_bytes_are_freed_with_each_released_buffer_although_no_other_is_announced(file, monkeypatch):
+    monkeypatch.setattr(range_buffers, "GAP_BYTES", 0)
+    buffers = RangeBuffers([file])
+    buffers.announce(frames(range(0, 40, 2)))
+    for number in range(0, 40, 2):
+        assert read(buffers, [number]) == expected(file, [number])
+        assert is_freed(file, (20 - number // 2 - 1) * FRAME)
+    assert len(file.requests) == 20
+    assert buffers._num_bytes == 0
+    assert is_freed(file)
+
+
+def test_clearing_frees_all_bytes(file):
+    buffers = RangeBuffers([file])
+    buffers.announce(frames(range(100)))
+    assert read(buffers, [5]) == expected(file, [5])
+    assert file.num_alive == 100 * FRAME
+    buffers.clear()
+    assert buffers._num_bytes == 0
+    assert is_freed(file)
+
+
 def test_frames_far_from_each_other_are_read_by_several_requests(file, monkeypatch):
     monkeypatch.setattr(range_buffers, "GAP_BYTES", 5 * FRAME)
     buffers = RangeBuffers([file])
@@ -97,6 +138,10 @@ def test_what_is_held_is_bounded_if_announced_frames_are_never_read(file, monkey
         buffers.announce(frames(range(start, start + 50)))
         assert buffers._num_bytes <= 150 * FRAME
         assert buffers._num_bytes == sum(piece.num_bytes for piece in buffers._pieces.values())
+        for piece in list(buffers._pieces.values()):
+            buffers.wait_for(piece)
+        del piece
+        assert is_freed(file, buffers._num_bytes)
     assert read(buffers, [0, 3999]) == expected(file, [0, 3999])
 
 
@@ -106,8 +151,10 @@ def test_an_iteration_holds_the_current_and_the_next_window(file):
     for start in range(0, 3900, 100):
         buffers.announce(frames(range(start + 100, start + 200)))
         assert buffers._num_bytes <= 200 * FRAME
+        assert is_freed(file, 200 * FRAME)
         assert read(buffers, list(range(start, start + 100))) == expected(file, range(start, start + 100))
     assert buffers._num_bytes == 100 * FRAME
+    assert is_freed(file, 100 * FRAME)
     assert len(file.requests) == 40
 
 

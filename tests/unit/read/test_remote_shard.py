@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from penstock.errors import (
 from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
 from penstock.read import range_buffers
+from penstock.read.remote_shard import ShardObject
 from store_server import put_object, upload_folder
 
 NUM_ROWS = 6000
@@ -110,6 +112,14 @@ def test_a_loader_resumes_in_the_middle_of_a_window(proxy, local):
 
 def test_the_next_epoch_is_read_ahead_in_bounded_memory(proxy, local, monkeypatch):
     monkeypatch.setattr(range_buffers, "GAP_BYTES", 0)
+    answers = []  # what is in memory, whoever holds it
+
+    def fetch(file, start, stop, request=ShardObject.fetch):
+        data = request(file, start, stop)
+        answers.append((weakref.ref(data), stop - start))
+        return data
+
+    monkeypatch.setattr(ShardObject, "fetch", fetch)
     options = {"batch_size": 64, "seed": 5, "shuffle": "block", "block_records": 60, "window_blocks": 10}
     loader = ps.open("s3://animals/pets")["train"].loader(repeat=3, **options)
     ranges = loader._parts.supply.sources[0].scatter._ranges
@@ -119,6 +129,7 @@ def test_the_next_epoch_is_read_ahead_in_bounded_memory(proxy, local, monkeypatc
         assert names([inputs["name"]]) == names([expected["name"]])
         # Two windows, the last of which may be twice as large, and those of batches in the making.
         assert ranges._num_bytes <= 5 * window_bytes
+        assert sum(size for answer, size in answers if answer() is not None) <= 6 * window_bytes
     assert ranges._num_bytes == 0
 
 
