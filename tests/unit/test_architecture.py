@@ -91,7 +91,7 @@ HEAVY = {
     "safetensors": ("training.tensor_file",),
     "starlette": ("view.access", "view.application"),  # loaded by `penstock view` alone
     "uvicorn": ("view.server",),
-    "obstore": ("storage.object_store",),
+    "obstore": ("storage.object_store", "storage.store_settings"),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
     "jax": ("bridge.jax", "bridge.jax_workers"),  # to_jax(), and workers that train together, alone
 }
