@@ -42,6 +42,7 @@ from penstock.storage.store_settings import (
     CREDENTIALS,
     DEBUG_TEXT,
     EMULATOR_NAME,
+    check_endpoint,
     clean_text,
     find_aws_profile,
     read_azure_settings,
@@ -386,7 +387,7 @@ def _open_bucket(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]
         if scheme == "s3":
             endpoint = names.get("AWS_ENDPOINT_URL_S3") or names.get("AWS_ENDPOINT_URL") or ""
             if endpoint:
-                common["endpoint"] = endpoint
+                common["endpoint"] = check_endpoint(endpoint)
                 common["client_options"]["allow_http"] = endpoint.startswith("http://")
             if "AWS_REGION" not in names and "AWS_DEFAULT_REGION" not in names:
                 common["region"] = "us-east-1"

@@ -11,6 +11,7 @@ import os
 import re
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import unquote, urlsplit
 
 from penstock.errors import StoreError
 
@@ -39,12 +40,19 @@ _KEYS = re.compile(
     r"<(AWSAccessKeyId|AccessKeyId|StringToSign|SignatureProvided|CanonicalRequest)>.*?</\1>", re.DOTALL
 )
 _TAGGED = re.compile(r"(Signature|Credential|AccessKeyId|sig|token)=[^\s&,\"']+", re.IGNORECASE)
+_USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _MIN_SECRET = 4
 
 
 def clean_text(text: str) -> str:
     """Return the text of an error without credentials, in one short line."""
     text = text.partition(DEBUG_TEXT)[0]
+    for value in os.environ.values():  # endpoints and proxies
+        if match := _USER.search(value):
+            password = match[0][:-1].partition(":")[2]
+            for part in (match[0], password, unquote(password)):
+                text = text.replace(part, "…") if len(part) >= _MIN_SECRET else text
+    text = _USER.sub("", text)
     text = _TAGGED.sub(r"\1=…", _QUERY.sub("?…", _KEYS.sub(r"<\1>…</\1>", text)))
     for name, value in os.environ.items():
         if _SECRET_NAME.match(name) and not _PUBLIC_NAME.match(name):
@@ -53,6 +61,26 @@ def clean_text(text: str) -> str:
                 text = text.replace(part, "…") if len(part) >= _MIN_SECRET else text
     line = " ".join(text.split())
     return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
+
+
+def check_endpoint(endpoint: str) -> str:
+    """Return the address of a server.
+
+    Raises:
+        StoreError: It is not a valid URL. The text is not shown: it may contain a password.
+    """
+    try:
+        parts = urlsplit(endpoint)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_valid = False
+    if not is_valid or not endpoint.isascii() or any(each.isspace() for each in endpoint):
+        raise StoreError(
+            "the endpoint of the store is not a valid URL",
+            expected="http://HOST:PORT or https://HOST",
+            advice="Check AWS_ENDPOINT_URL in the environment.",
+        )
+    return endpoint
 
 
 def read_google_settings(names: dict[str, str]) -> tuple[dict[str, Any], bool]:

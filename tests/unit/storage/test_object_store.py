@@ -1,0 +1,45 @@
+"""Requests to object stores: lists, odd keys, slow links, and texts of errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import StoreError
+from penstock.storage import object_store
+from penstock.storage.object_store import look_up
+from penstock.storage.store_path import parse_store_path
+
+pytest.importorskip("obstore")
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """All limits of time are a fiftieth of what they are."""
+    for name in ("_CLIENT",):
+        scaled = {key: value / 50 for key, value in getattr(object_store, name).items()}
+        monkeypatch.setattr(object_store, name, scaled)
+    monkeypatch.setattr(object_store, "_RETRY", {**object_store._RETRY, "max_retries": 0})
+    monkeypatch.setattr(object_store, "_MAX_ATTEMPTS", 1)
+    monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.01)
+
+
+@pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+@pytest.mark.parametrize("password", ["penstock-secret", "penstock%2Fsecret", "pen@stock-secret"])
+def test_the_password_of_an_endpoint_is_not_shown(s3, hurried, monkeypatch, variable, password):
+    monkeypatch.setenv(variable, f"http://keeper:{password}@127.0.0.1:1")
+    with pytest.raises(StoreError) as caught:
+        look_up(parse_store_path("s3://animals/pets"))
+    assert "secret" not in str(caught.value)
+    assert "keeper" not in str(caught.value)
+    assert "127.0.0.1" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://keeper:secret@127.0.0.1:port", "http://keeper:sec ret@host", "host", "ftp://x"]
+)
+def test_an_endpoint_that_is_no_url_is_refused(s3, monkeypatch, url):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", url)
+    with pytest.raises(StoreError) as caught:
+        look_up(parse_store_path("s3://animals/pets"))
+    assert "AWS_ENDPOINT_URL" in (caught.value.advice or "")
+    assert "keeper" not in str(caught.value)
