@@ -52,7 +52,14 @@ from penstock.storage.store_settings import (
 _T = TypeVar("_T")
 
 # A request that gets no answer, or an answer that stops, is sent again.
-_CLIENT: Final[Any] = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(seconds=60)}
+# An answer may take any time while its bytes arrive: many ranges may share a slow link.
+_CLIENT: Final[Any] = {
+    "connect_timeout": timedelta(seconds=10),
+    "read_timeout": timedelta(seconds=60),
+    "timeout": timedelta(days=1),
+}
+# The limit for reading would begin with the first byte that is sent.
+_UPLOAD_CLIENT: Final[Any] = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(minutes=15)}
 _RETRY: Final[Any] = {
     "max_retries": 6,
     "retry_timeout": timedelta(minutes=2),
@@ -214,7 +221,11 @@ def put_file(path: StorePath, file: Path) -> None:
     _repeat(
         path,
         lambda: obstore.put(
-            _open(path), path.key, file, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_A_TIME
+            _open(path, is_upload=True),
+            path.key,
+            file,
+            chunk_size=_PART_BYTES,
+            max_concurrency=_PARTS_AT_A_TIME,
         ),
     )
 
@@ -355,9 +366,10 @@ def _failed(path: StorePath, error: Exception) -> StoreError:
     return StoreError(f"the request failed ({clean_text(text)})", path=path, advice=advice)
 
 
-def _open(path: StorePath) -> Any:
+def _open(path: StorePath, *, is_upload: bool = False) -> Any:
     """Return the client of a bucket."""
-    return _open_bucket(path.scheme, path.bucket, _find_settings(path.scheme), os.getpid())
+    settings = _find_settings(path.scheme)
+    return _open_bucket(path.scheme, path.bucket, settings, os.getpid(), is_upload)
 
 
 def _find_settings(scheme: str) -> tuple[tuple[str, str], ...]:
@@ -372,7 +384,9 @@ _first_pid: int | None = None
 
 
 @lru_cache(maxsize=32)
-def _open_bucket(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pid: int) -> Any:
+def _open_bucket(
+    scheme: str, bucket: str, settings: tuple[tuple[str, str], ...], pid: int, is_upload: bool
+) -> Any:
     global _first_pid  # noqa: PLW0603 - threads of the client do not exist in a child
     if _first_pid is None:
         _first_pid = pid
@@ -382,7 +396,10 @@ def _open_bucket(scheme: str, bucket: str, settings: tuple[tuple[str, str], ...]
             advice="Start processes with multiprocessing.get_context('spawn').",
         )
     names = dict(settings)
-    common: dict[str, Any] = {"client_options": dict(_CLIENT), "retry_config": _RETRY}
+    common: dict[str, Any] = {
+        "client_options": dict(_UPLOAD_CLIENT if is_upload else _CLIENT),
+        "retry_config": _RETRY,
+    }
     try:
         if scheme == "s3":
             endpoint = names.get("AWS_ENDPOINT_URL_S3") or names.get("AWS_ENDPOINT_URL") or ""

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import time
+from datetime import timedelta
+
+import numpy as np
 import pytest
 
 from penstock.errors import StoreError
 from penstock.storage import object_store
 from penstock.storage.object_store import look_up
+from penstock.storage.remote_file import RemoteFile
 from penstock.storage.store_path import parse_store_path
+from web_server import WebServer
 
 pytest.importorskip("obstore")
 
@@ -15,12 +21,39 @@ pytest.importorskip("obstore")
 @pytest.fixture
 def hurried(monkeypatch):
     """All limits of time are a fiftieth of what they are."""
-    for name in ("_CLIENT",):
+    for name in ("_CLIENT", "_UPLOAD_CLIENT"):
         scaled = {key: value / 50 for key, value in getattr(object_store, name).items()}
         monkeypatch.setattr(object_store, name, scaled)
     monkeypatch.setattr(object_store, "_RETRY", {**object_store._RETRY, "max_retries": 0})
     monkeypatch.setattr(object_store, "_MAX_ATTEMPTS", 1)
     monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.01)
+
+
+def test_an_answer_may_take_long_while_its_bytes_arrive(hurried):
+    content = np.random.default_rng(1).bytes(100_000)
+    web = WebServer(content, etag='"strong"', seconds=3.0)
+    try:
+        assert RemoteFile(parse_store_path(f"{web.url}/slow")).read(0, len(content)) == content
+        assert web.count() == 1
+    finally:
+        web.close()
+
+
+def test_an_answer_that_stops_is_an_error(hurried):
+    web = WebServer(b"x" * 100, etag='"strong"', on_get=lambda _: time.sleep(20))
+    try:
+        file = RemoteFile(parse_store_path(f"{web.url}/silent"))
+        begin = time.monotonic()
+        with pytest.raises(StoreError):
+            file.fetch(0, 10)
+        assert time.monotonic() - begin < 15
+    finally:
+        web.close()
+
+
+def test_limits_of_time_are_about_progress():
+    limits = object_store._CLIENT
+    assert limits["read_timeout"] <= timedelta(minutes=1) < timedelta(hours=1) < limits["timeout"]
 
 
 @pytest.mark.parametrize("variable", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
