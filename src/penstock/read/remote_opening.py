@@ -63,6 +63,7 @@ class RemoteShards:
         """
         if entry is None:
             file = RemoteFile(path)
+            file.refuse_missing_version()
             file.use_cache(self._cache, file.version)
             index: Index = scan_object(file, self._options)
             version = file.version

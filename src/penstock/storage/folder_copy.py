@@ -15,7 +15,8 @@ from typing import Final
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError, PenstockError
 from penstock.storage.atomic import AtomicFile, write_failure
-from penstock.storage.object_store import StoreObject, fetch, list_objects, look_up
+from penstock.storage.object_store import fetch, list_objects, look_up
+from penstock.storage.object_version import StoreObject
 from penstock.storage.request_threads import call_all
 from penstock.storage.store_path import StorePath
 

@@ -1,6 +1,6 @@
 """Requests to object stores through `obstore`: ranges, conditional writes, listing. Loaded when needed.
 
-In: a `StorePath`. Out: bytes with the ETag of their object, or an error of Penstock. Credentials come from
+In: a `StorePath`. Out: bytes with the version of their object, or an error of Penstock. Credentials come from
 the environment and go to `obstore` alone; texts of its errors are cleaned of them before they are shown.
 """
 
@@ -22,6 +22,7 @@ from obstore.exceptions import (
     BaseError,
     NotFoundError,
     NotModifiedError,
+    NotSupportedError,
     PermissionDeniedError,
     PreconditionError,
     UnauthenticatedError,
@@ -29,7 +30,6 @@ from obstore.exceptions import (
 from obstore.store import AzureStore, GCSStore, HTTPStore, S3Store
 
 from penstock.errors import (
-    ChangedFileError,
     ForkedError,
     NoSuchPathError,
     PathError,
@@ -37,6 +37,13 @@ from penstock.errors import (
     StoreError,
 )
 from penstock.foundation.job_window import give_up_if_stopped
+from penstock.storage.object_version import (
+    StoreObject,
+    changed_object,
+    demand_version,
+    describe_object,
+    refuse_other_version,
+)
 from penstock.storage.store_path import StorePath
 from penstock.storage.store_settings import (
     CREDENTIALS,
@@ -72,21 +79,10 @@ _FIRST_PAUSE_SECONDS: Final = 0.1
 _PART_BYTES: Final = 16 << 20  # of uploads of files
 _PARTS_AT_A_TIME: Final = 4
 _MACHINE_ROLES: Final = "http://169.254.169.254"
+_STREAM_BYTES: Final = 1 << 20
+# Others are not worth another attempt: these pass, or ask for one.
+_CLIENT_ERROR = re.compile(r"status code: (4(?!08|09|25|29)\d\d)(?!.*<Code>RequestTimeout<)", re.DOTALL)
 _REPEATED = re.compile(r"after [1-9]\d* retries")
-
-
-class StoreObject(NamedTuple):
-    """What a store knows about an object.
-
-    Attributes:
-        path: Path of the object.
-        num_bytes: Size of the object.
-        etag: Identifier of this version of the object, or None.
-    """
-
-    path: StorePath
-    num_bytes: int
-    etag: str | None
 
 
 class Fetched(NamedTuple):
@@ -115,30 +111,30 @@ def fetch(
         path: Path of the object.
         start: Offset of the first byte.
         stop: Exclusive end, which may be larger than the object. Defaults to the end of the object.
-        etag: Version that the object must have; None for any.
+        etag: Version that the object must have, as in `StoreObject`; None for any.
         max_bytes: Size of the largest object that is read at all.
 
     Raises:
         NoSuchPathError: There is no such object.
         OSError: The object is larger than `max_bytes`; `errno` is EFBIG.
         ChangedFileError: The object is another version.
+        NoRangesError: The server does not support ranges.
         StoreError: The store does not answer, or refuses.
     """
-    options: dict[str, Any] = {} if etag is None else {"if_match": etag}
+    options = demand_version(etag)
     if start or stop is not None:
         options["range"] = {"offset": start} if stop is None else (start, stop)
 
     def get() -> Fetched:
         answer = obstore.get(_open(path), path.key, options=options)  # type: ignore[arg-type]
-        found = StoreObject(path, answer.meta["size"], answer.meta["e_tag"])
+        found = describe_object(path, answer.meta)
         if max_bytes is not None and found.num_bytes > max_bytes:
             raise _TooLargeError(errno.EFBIG, "too large", str(path))
         data = answer.bytes()
         expected = min(found.num_bytes if stop is None else stop, found.num_bytes) - start
         if len(data) != expected:
             raise _ShortAnswerError(f"expected {expected} bytes, got {len(data)}")
-        if etag is not None and found.etag is not None and found.etag != etag:
-            raise _changed(path, etag, found.etag)  # a server that ignores If-Match
+        refuse_other_version(found, etag)
         return Fetched(data, found)
 
     return _repeat(path, get)
@@ -154,7 +150,33 @@ def look_up(path: StorePath) -> StoreObject | None:
         meta = _repeat(path, lambda: obstore.head(_open(path), path.key))
     except NoSuchPathError:
         return None
-    return StoreObject(path, meta["size"], meta["e_tag"])
+    return describe_object(path, meta)
+
+
+def stream(path: StorePath, *, etag: str | None = None) -> Iterator[memoryview]:
+    """Yield all bytes of an object by one request, so that they are of one version whatever the server is.
+
+    Args:
+        path: Path of the object.
+        etag: Version that the object must have, as in `StoreObject`; None for any.
+
+    Raises:
+        NoSuchPathError: There is no such object.
+        ChangedFileError: The object is another version.
+        StoreError: The store does not answer, or refuses, or its answer breaks off.
+    """
+    answer = _repeat(path, lambda: obstore.get(_open(path), path.key, options=demand_version(etag)))  # type: ignore[arg-type]
+    found = describe_object(path, answer.meta)
+    refuse_other_version(found, etag)
+    num_bytes = 0
+    try:
+        for piece in answer.stream(min_chunk_size=_STREAM_BYTES):
+            num_bytes += len(piece)
+            yield memoryview(piece)
+    except (BaseError, OSError) as error:
+        raise _failed(path, error) from None
+    if num_bytes != found.num_bytes:
+        raise _failed(path, _ShortAnswerError(f"expected {found.num_bytes} bytes, got {num_bytes}"))
 
 
 def list_objects(folder: StorePath) -> Iterator[StoreObject]:
@@ -170,7 +192,7 @@ def list_objects(folder: StorePath) -> Iterator[StoreObject]:
         prefix = f"{folder.key}/" if folder.key else None
         pages = obstore.list(_open(folder), prefix)
         return [
-            StoreObject(StorePath(folder.scheme, folder.bucket, each["path"]), each["size"], each["e_tag"])
+            describe_object(StorePath(folder.scheme, folder.bucket, each["path"]), each)
             for page in pages
             for each in page
             if each["path"] != folder.key  # the empty object that some tools make for a folder
@@ -306,6 +328,10 @@ class _TooLargeError(OSError):
     """An object is larger than the caller reads."""
 
 
+class NoRangesError(StoreError):
+    """A server answers with the whole object where a part of it was requested."""
+
+
 class _ShortAnswerError(Exception):
     """An answer has fewer bytes than were requested."""
 
@@ -321,9 +347,17 @@ def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
         except (NotFoundError, FileNotFoundError):
             raise NoSuchPathError("no such object", path=path, advice="Check the path.") from None
         except (PreconditionError, NotModifiedError):
-            raise _changed(path, "the version that was opened", "another version") from None
+            raise changed_object(path, "the version that was opened", "another version") from None
         except (PermissionDeniedError, UnauthenticatedError) as error:
             raise _refused(path, error) from None
+        except NotSupportedError:
+            raise NoRangesError(
+                "the server does not support ranges",
+                path=path,
+                expected="a part of the object",
+                got="all of it",
+                advice="Copy the data to a local folder, or to a server that supports ranges.",
+            ) from None
         except (_ShortAnswerError, BaseError, OSError) as error:
             if attempt == _MAX_ATTEMPTS - 1 or _is_final(error):
                 raise _failed(path, error) from None
@@ -334,17 +368,8 @@ def _repeat(path: StorePath, request: Callable[[], _T]) -> _T:
 def _is_final(error: Exception) -> bool:
     """Return whether an error is not worth another attempt: the client has repeated it already."""
     text = str(error).partition(DEBUG_TEXT)[0]  # after that, the text names all settings
-    return any(each in text for each in ("NoSuchBucket", _MACHINE_ROLES)) or bool(_REPEATED.search(text))
-
-
-def _changed(path: StorePath, expected: str, got: str) -> ChangedFileError:
-    return ChangedFileError(
-        "the object changed since it was opened",
-        path=path,
-        expected=expected,
-        got=got,
-        advice="Open it again when no other program writes to it.",
-    )
+    is_known = any(each in text for each in ("NoSuchBucket", _MACHINE_ROLES))
+    return is_known or any(each.search(text) for each in (_REPEATED, _CLIENT_ERROR))
 
 
 def _refused(path: StorePath, error: Exception) -> StoreError:
@@ -362,6 +387,12 @@ def _failed(path: StorePath, error: Exception) -> StoreError:
     if _MACHINE_ROLES in text:  # the last place that the client asks for credentials
         advice = f"Set them in the environment, such as {CREDENTIALS.get(path.scheme, 'a token')}."
         return StoreError("no credentials were found", path=path, advice=advice)
+    if match := _CLIENT_ERROR.search(text):
+        if match[1] == "416":
+            advice = "The object has another size now: open it again when no other program writes to it."
+            return StoreError("the requested range is not in the object", path=path, advice=advice)
+        advice = "Check the path, and the settings of the store in the environment."
+        return StoreError(f"the store refuses the request ({clean_text(text)})", path=path, advice=advice)
     advice = "Check the network and the endpoint of the store, and try again."
     return StoreError(f"the request failed ({clean_text(text)})", path=path, advice=advice)
 

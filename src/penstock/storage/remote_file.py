@@ -12,9 +12,10 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from penstock.errors import ChangedFileError, NoSuchPathError
+from penstock.errors import ChangedFileError, NoSuchPathError, StoreError
 from penstock.foundation.process import ProcessLock
-from penstock.storage.object_store import fetch, look_up
+from penstock.storage.object_store import NoRangesError, fetch, look_up, stream
+from penstock.storage.object_version import refuse_other_version
 from penstock.storage.open_file import FileIdentity
 from penstock.storage.range_cache import CHUNK_BYTES, CachedObject, RangeCache
 from penstock.storage.request_threads import RANGE_BYTES, call_all, request_threads, wait
@@ -27,6 +28,7 @@ class RemoteFile:
     """An object of a store; safe to use from several threads.
 
     The first answer determines the version of the object. A later answer for another version is an error.
+    An object whose server gives no version can only be read from front to back, by one request.
 
     Attributes:
         path: Path of the object.
@@ -42,11 +44,13 @@ class RemoteFile:
         """
         self.path = path
         self._etag = etag
+        self._has_version = True  # as far as is known
         if size is None:
             found = look_up(path)
             if found is None:
                 raise NoSuchPathError("no such object", path=path, advice="Check the path.")
             size, self._etag = found.num_bytes, found.etag
+            self._has_version = found.etag is not None
         self.size = size
         self._lock = ProcessLock()
         self._cached: CachedObject | None = None
@@ -134,15 +138,37 @@ class RemoteFile:
         data, found = fetch(self.path, start, stop, etag=self._etag)
         with self._lock:
             etag, self._etag = self._etag, self._etag or found.etag
-        if found.num_bytes != self.size or (etag is not None and found.etag not in (None, etag)):
+            self._has_version = self._etag is not None
+        self._refuse_other_size(found.num_bytes)
+        refuse_other_version(found, etag)
+        if len(data) < self.size:
+            self.refuse_missing_version()
+        return memoryview(data)
+
+    def refuse_missing_version(self) -> None:
+        """Check that the server gives versions, so that parts of two of them cannot be mixed.
+
+        Raises:
+            StoreError: It gives none.
+        """
+        if not self._has_version:
+            raise StoreError(
+                "the server gives no version of the object, so that a change while it is read is not noticed",
+                path=self.path,
+                expected="an ETag or Last-Modified",
+                got="neither",
+                advice="Copy the data to a local folder, or to a server that gives one of them.",
+            )
+
+    def _refuse_other_size(self, num_bytes: int) -> None:
+        if num_bytes != self.size:
             raise ChangedFileError(
                 "the object is not the one that was opened",
                 path=self.path,
-                expected=f"{self.size} bytes, version {etag or 'any'}",
-                got=f"{found.num_bytes} bytes, version {found.etag}",
+                expected=f"{self.size} bytes",
+                got=f"{num_bytes} bytes",
                 advice="Open it again when no other program writes to it.",
             )
-        return memoryview(data)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`, by several requests if there are many."""
@@ -160,13 +186,27 @@ class RemoteFile:
         return SequentialReader(self).read
 
     def chunks(self) -> Iterator[memoryview]:
-        """Yield all bytes in order, read ahead."""
+        """Yield all bytes in order, read ahead; by one request where the server does not allow more.
+
+        Raises:
+            ChangedFileError: The object is another version, or has another size.
+            StoreError: The store does not answer, or refuses.
+        """
         reader = SequentialReader(self)
         offset = 0
-        while offset < self.size:
-            chunk = reader.next_chunk(offset)
+        while offset < self.size and self._has_version:
+            try:
+                chunk = reader.next_chunk(offset)
+            except NoRangesError:
+                reader.close()
+                break
             offset += len(chunk)
             yield chunk
+        if offset < self.size:
+            for chunk in stream(self.path, etag=self._etag):
+                offset += len(chunk)
+                yield chunk
+            self._refuse_other_size(offset)
 
 
 class SequentialReader:
