@@ -80,6 +80,7 @@ _PART_BYTES: Final = 16 << 20  # of uploads of files
 _PARTS_AT_A_TIME: Final = 4
 _MACHINE_ROLES: Final = "http://169.254.169.254"
 _STREAM_BYTES: Final = 1 << 20
+_INVALID_KEY = re.compile(r'Path "(.*)" contained', re.DOTALL)
 # Others are not worth another attempt: these pass, or ask for one.
 _CLIENT_ERROR = re.compile(r"status code: (4(?!08|09|25|29)\d\d)(?!.*<Code>RequestTimeout<)", re.DOTALL)
 _REPEATED = re.compile(r"after [1-9]\d* retries")
@@ -195,10 +196,25 @@ def list_objects(folder: StorePath) -> Iterator[StoreObject]:
             describe_object(StorePath(folder.scheme, folder.bucket, each["path"]), each)
             for page in pages
             for each in page
-            if each["path"] != folder.key  # the empty object that some tools make for a folder
         ]
 
-    yield from sorted(_repeat(folder, list_all))
+    found = _repeat(folder, list_all)
+    folders = {folder.key} | {parent for each in found for parent in _find_parents(each.path.key)}
+    yield from sorted(each for each in found if each.num_bytes or not _is_folder(each.path, folders))
+
+
+def _find_parents(key: str) -> Iterator[str]:
+    while "/" in key:
+        key = key.rpartition("/")[0]
+        yield key
+
+
+def _is_folder(path: StorePath, folders: set[str]) -> bool:
+    """Return whether an empty entry of a list is the object `KEY/` that some tools make for a folder.
+
+    The client returns `KEY` for it. Without an object below it, only a request shows what it is.
+    """
+    return path.key in folders or (not path.suffix and look_up(path) is None)
 
 
 def list_prefixes(folder: StorePath) -> list[str]:
@@ -369,7 +385,7 @@ def _is_final(error: Exception) -> bool:
     """Return whether an error is not worth another attempt: the client has repeated it already."""
     text = str(error).partition(DEBUG_TEXT)[0]  # after that, the text names all settings
     is_known = any(each in text for each in ("NoSuchBucket", _MACHINE_ROLES))
-    return is_known or any(each.search(text) for each in (_REPEATED, _CLIENT_ERROR))
+    return is_known or any(each.search(text) for each in (_REPEATED, _CLIENT_ERROR, _INVALID_KEY))
 
 
 def _refused(path: StorePath, error: Exception) -> StoreError:
@@ -387,6 +403,13 @@ def _failed(path: StorePath, error: Exception) -> StoreError:
     if _MACHINE_ROLES in text:  # the last place that the client asks for credentials
         advice = f"Set them in the environment, such as {CREDENTIALS.get(path.scheme, 'a token')}."
         return StoreError("no credentials were found", path=path, advice=advice)
+    if match := _INVALID_KEY.search(text):
+        return StoreError(
+            f"the key {match[1]!r} is not valid",
+            path=path,
+            expected="parts that are not empty, '.' or '..'",
+            advice="Rename the object, or delete it.",
+        )
     if match := _CLIENT_ERROR.search(text):
         if match[1] == "416":
             advice = "The object has another size now: open it again when no other program writes to it."

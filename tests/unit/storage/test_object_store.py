@@ -8,14 +8,59 @@ from datetime import timedelta
 import numpy as np
 import pytest
 
+import penstock as ps
 from penstock.errors import StoreError
 from penstock.storage import object_store
-from penstock.storage.object_store import look_up
+from penstock.storage.object_store import fetch, list_objects, look_up, put
+from penstock.storage.paths import find_objects
 from penstock.storage.remote_file import RemoteFile
 from penstock.storage.store_path import parse_store_path
+from store_server import list_keys, put_object
 from web_server import WebServer
 
 pytest.importorskip("obstore")
+
+TABLE = b"height,sold\n" + b"".join(b"%d.5,%d\n" % (i, i % 2) for i in range(300))
+
+
+def keys_of(folder: str) -> list[str]:
+    return [each.path.key for each in list_objects(parse_store_path(folder))]
+
+
+def test_objects_that_stand_for_folders_are_left_out(s3, s3_port, tmp_path):
+    for key in ("pets/", "pets/sub/", "pets/sub/deep/", "pets/none/"):
+        put_object(s3_port, "animals", key, b"")
+    put_object(s3_port, "animals", "pets/sub/a.csv", TABLE)
+    put_object(s3_port, "animals", "pets/empty.csv", b"")
+    put_object(s3_port, "animals", "pets/_SUCCESS", b"")
+    expected = ["pets/_SUCCESS", "pets/empty.csv", "pets/sub/a.csv"]
+    assert keys_of("s3://animals/pets") == keys_of("s3://animals") == expected
+    found = ps.convert("s3://animals/pets/sub", tmp_path / "out", target="sold")
+    assert sum(len(found[name]) for name in found.splits) == 300
+    ps.convert(tmp_path / "out", "s3://animals/pets/none", num_shards=1)
+    assert len(ps.open("s3://animals/pets/none")["train"]) == len(found["train"])
+
+
+def test_a_key_with_an_empty_part_is_named(s3, s3_port):
+    put_object(s3_port, "animals", "pets//a.csv", TABLE)
+    with pytest.raises(StoreError) as caught:
+        keys_of("s3://animals/pets")
+    assert "'pets//a.csv'" in caught.value.what
+    assert "network" not in (caught.value.advice or "")
+    assert s3.count() == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.csv", "50%.csv", "%20.csv", "a+b.csv", "a#b.csv", "größe.csv", "a[1].csv", "a*.csv", "a?.csv"],
+)
+def test_objects_with_odd_names_are_found_by_them(s3, s3_port, name):
+    path = parse_store_path(f"s3://animals/odd/{name}")
+    put(path, TABLE)
+    assert list_keys(s3_port, "animals") == [f"odd/{name}"]
+    assert find_objects(path) == [path]
+    assert keys_of("s3://animals/odd") == [f"odd/{name}"]
+    assert bytes(fetch(path, 0, 6).data) == b"height"
 
 
 @pytest.fixture
