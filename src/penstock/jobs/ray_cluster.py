@@ -35,7 +35,7 @@ from penstock.storage.store_path import AnyPath
 
 try:
     import ray
-    from ray.exceptions import AuthenticationError, RayError, RayTaskError
+    from ray.exceptions import AuthenticationError, GetTimeoutError, RayError, RayTaskError
 except ModuleNotFoundError as error:
     raise MissingPackageError.from_import(error, "engine='ray'", "ray") from error
 
@@ -45,6 +45,8 @@ must not be repeated forever."""
 
 _QUEUED: Final = 2  # tasks beyond the number of workers, so that no worker waits for the driver
 _COUNT_SECONDS: Final = 5.0  # after which workers are counted again: clusters grow and shrink
+_FETCH_SECONDS: Final = 60.0  # after which workers are counted although a result is on its way
+_NO_CPU_SECONDS: Final = 600.0  # that work waits for a machine with CPUs; docs/ray.md has it too
 _LISTEN_SECONDS: Final = 10.0
 _MARKER_NAME: Final = "marker"
 _NOT_IMPORTED: Final = "failed to import on the worker"  # how Ray describes that it cannot load a function
@@ -166,6 +168,8 @@ class Cluster:
         self.max_workers = max_workers
         self._is_own = not ray.is_initialized()
         self._counted = (float("-inf"), 0)
+        self._without_cpus: float | None = None  # since when the cluster has none
+        self._running: list[Any] = []
         self._functions: dict[tuple[Any, ...], Any] = {}
         if address is not None and "://" in address:
             raise OptionError(
@@ -202,17 +206,43 @@ class Cluster:
         at, count = self._counted
         if time.monotonic() - at > _COUNT_SECONDS:
             count = int(ray.cluster_resources().get("CPU", 0))
-            if not count and at == float("-inf"):
-                _log.warning("the Ray cluster has no CPUs yet: the work starts when it has")
             self._counted = (time.monotonic(), count)
+            self._note_count(count)
         return max(1, count)
+
+    def _note_count(self, count: int) -> None:
+        """Warn when the cluster loses its last CPU, or has none at the beginning.
+
+        Raises:
+            WorkerError: It has had none for too long.
+        """
+        now = time.monotonic()
+        if count:
+            self._without_cpus = None
+        elif self._without_cpus is None:
+            self._without_cpus = now
+            _log.warning(
+                "the Ray cluster has no CPUs: the work waits up to %.0f minutes for a machine that has some",
+                _NO_CPU_SECONDS / 60,
+            )
+        elif now - self._without_cpus > _NO_CPU_SECONDS:
+            raise WorkerError(
+                f"the Ray cluster has had no CPUs for {_NO_CPU_SECONDS / 60:.0f} minutes",
+                field="engine",
+                expected="a machine with CPUs in the cluster",
+                got="none",
+                advice="'ray status' shows the machines of the cluster. Add one with 'ray start --address', "
+                "and use --resume (in Python: resume=True).",
+            )
 
     @property
     def max_running(self) -> int:
         """Number of tasks that are submitted and not done, at most."""
-        # With fewer workers than CPUs, a task in the queue would run at once.
-        can_wait = self.max_workers is None or self.max_workers >= self._num_cpus
-        return self.num_workers + (_QUEUED if can_wait else 0)
+        most = self._num_cpus + _QUEUED
+        # A task in the queue would run at once where a CPU is free, or a machine joins.
+        if self.max_workers is None or (self.max_workers >= self._num_cpus and self.is_local):
+            return most
+        return min(self.max_workers, most)
 
     def share(self, value: Any, folder: AnyPath | None = None) -> Shared:
         """Return a value for the arguments of tasks, which a worker process loads once.
@@ -241,24 +271,47 @@ class Cluster:
                 advice="Pass tables, arrays, numbers, texts or bytes; or convert with engine='local'.",
             ) from error
 
-    def submit(self, function: Callable[..., Any], *args: Any, num_returns: int = 1) -> Any:
-        """Begin a task; return the reference of its result, or one per result."""
-        key = (function, num_returns)
+    @property
+    def has_gpus(self) -> bool:
+        """Whether a machine of the cluster has a GPU now."""
+        return bool(ray.cluster_resources().get("GPU", 0) >= 1)
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, num_returns: int = 1, num_gpus: int = 0
+    ) -> Any:
+        """Begin a task when fewer than `max_running` are not done; return the reference of its result.
+
+        With several results, there is one reference per result.
+
+        Raises:
+            WorkerError: The cluster has had no CPUs for too long.
+        """
+        while len(self._running) >= self.max_running:
+            _, self._running = self.wait(self._running)
+        key = (function, num_returns, num_gpus)
         if key not in self._functions:
-            self._functions[key] = ray.remote(num_cpus=1, max_retries=MAX_RETRIES, num_returns=num_returns)(
-                function
-            )
-        return self._functions[key].remote(*args)
+            self._functions[key] = ray.remote(
+                num_cpus=1,
+                num_gpus=num_gpus,
+                max_calls=0,  # with GPUs, Ray would end a worker after each task, and with it the model
+                max_retries=MAX_RETRIES,
+                num_returns=num_returns,
+            )(function)
+        references = self._functions[key].remote(*args)
+        self._running.append(references if num_returns == 1 else references[0])
+        return references
 
     def get(self, reference: Any) -> Any:
         """Return a result.
 
         Raises:
             PenstockError: The task raised it.
-            WorkerError: The workers of the task ended again and again, or lack a package.
+            WorkerError: The workers of the task ended again and again, or lack a package; or the cluster has
+                had no CPUs for too long.
         """
+        self.wait([reference])
         try:
-            return ray.get(reference)
+            return self._fetch(reference)
         except RayTaskError as error:
             cause = error.cause
             if isinstance(cause, PenstockError | MemoryError | KeyboardInterrupt):
@@ -280,17 +333,33 @@ class Cluster:
                 advice="The logs of Ray name the reason: too little memory, or a fault in a worker.",
             ) from error
 
-    def wait(self, references: Sequence[Any], timeout: float | None = None) -> tuple[list[Any], list[Any]]:
-        """Wait until one task is done; return the references of those that are, and of the others."""
-        done, others = ray.wait(list(references), num_returns=1, timeout=timeout, fetch_local=False)
-        return done, others
+    def _fetch(self, reference: Any) -> Any:
+        """Return the result of a task that was done; if its machine has ended since, it is run again."""
+        while True:
+            try:
+                return ray.get(reference, timeout=_FETCH_SECONDS)
+            except GetTimeoutError:
+                _ = self._num_cpus
+
+    def wait(self, references: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Wait until one task is done; return the references of those that are, and of the others.
+
+        Raises:
+            WorkerError: The cluster has had no CPUs for too long.
+        """
+        while True:
+            done, others = _poll(references, _COUNT_SECONDS)
+            if done:
+                return done, others
+            _ = self._num_cpus  # warns, or ends the wait
 
     def is_done(self, reference: Any) -> bool:
         """Return whether a task is done."""
-        return bool(self.wait([reference], timeout=0)[0])
+        return bool(_poll([reference], 0)[0])
 
     def cancel(self, references: Sequence[Any]) -> None:
         """End tasks whose results are not needed."""
+        self._running = [each for each in self._running if each not in references]
         for reference in references:
             with contextlib.suppress(RayError, ValueError, TypeError):
                 ray.cancel(reference)
@@ -307,6 +376,12 @@ class Cluster:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _poll(references: Sequence[Any], seconds: float) -> tuple[list[Any], list[Any]]:
+    """Return the references of one task that is done within a time, or of none, and of the others."""
+    done, others = ray.wait(list(references), num_returns=1, timeout=seconds, fetch_local=False)
+    return done, others
 
 
 def _connect(address: str | None) -> None:

@@ -3,6 +3,7 @@
 import pickle
 import socket
 from importlib.metadata import version
+from types import SimpleNamespace
 
 import pytest
 from ray.exceptions import AuthenticationError, RayTaskError
@@ -13,6 +14,13 @@ from penstock.jobs.ray_cluster import Cluster, Shared
 from penstock.storage import object_store
 from penstock.storage.object_store import put
 from penstock.storage.store_path import StorePath
+
+
+@pytest.fixture(autouse=True)
+def context(monkeypatch):
+    """Ray's own function would start a cluster."""
+    monkeypatch.setattr(ray_cluster.ray, "get_runtime_context", lambda: SimpleNamespace(gcs_address="here"))
+    monkeypatch.setattr(ray_cluster, "_MADE_HERE", set())
 
 
 def test_machine_that_does_not_see_the_folder_is_refused(tmp_path):
@@ -106,13 +114,102 @@ def test_token_that_is_wrong_or_missing_is_named_in_the_error(monkeypatch, error
 
 @pytest.mark.parametrize(
     ("max_workers", "num_cpus", "expected"),
-    [(None, 4, (4, 6)), (4, 4, (4, 6)), (9, 4, (4, 6)), (2, 4, (2, 2)), (1, 0, (1, 3)), (None, 0, (1, 3))],
+    [(None, 4, (4, 6)), (4, 4, (4, 6)), (9, 4, (4, 6)), (2, 4, (2, 2)), (1, 1, (1, 3)), (None, 0, (1, 3))],
 )
-def test_tasks_wait_in_a_queue_only_if_all_cpus_may_be_used(monkeypatch, max_workers, num_cpus, expected):
-    monkeypatch.setattr(ray_cluster.ray, "init", lambda **_: None)
-    monkeypatch.setattr(ray_cluster.ray, "cluster_resources", lambda: {"CPU": float(num_cpus)})
+def test_tasks_wait_in_a_queue_only_if_all_cpus_may_be_used(fake_ray, max_workers, num_cpus, expected):
+    fake_ray.num_cpus = num_cpus
     cluster = Cluster("local", max_workers)
     assert (cluster.num_workers, cluster.max_running) == expected
+
+
+@pytest.mark.parametrize(
+    ("max_workers", "num_cpus", "expected"), [(4, 4, 4), (5, 4, 5), (9, 4, 6), (1, 0, 1), (None, 4, 6)]
+)
+def test_queue_of_a_cluster_that_may_grow_is_within_the_limit(fake_ray, max_workers, num_cpus, expected):
+    fake_ray.num_cpus = num_cpus
+    cluster = Cluster("local", max_workers)
+    ray_cluster._MADE_HERE.clear()
+    assert cluster.max_running == expected
+
+
+class FakeRay:
+    """Stands for Ray: a task is done when it has been waited for; time passes only in `wait`."""
+
+    def __init__(self) -> None:
+        self.num_cpus, self.now = 2, 0.0
+        self.running: list[object] = []
+        self.most_running = 0
+        self.ends_tasks = True
+
+    def remote(self, **_):
+        return lambda function: self._Function(self)
+
+    class _Function:
+        def __init__(self, fake):
+            self._fake = fake
+
+        def remote(self, *args):
+            reference = object()
+            self._fake.running.append(reference)
+            self._fake.most_running = max(self._fake.most_running, len(self._fake.running))
+            return reference
+
+    def wait(self, references, *, num_returns, timeout, fetch_local):
+        self.now += timeout
+        if self.ends_tasks and self.running:
+            self.running.pop()  # the last one first
+        done = [each for each in references if each not in self.running][:1]
+        return done, [each for each in references if each not in done]
+
+
+@pytest.fixture
+def fake_ray(monkeypatch):
+    fake = FakeRay()
+    monkeypatch.setattr(ray_cluster.ray, "init", lambda **_: None)
+    monkeypatch.setattr(ray_cluster.ray, "cluster_resources", lambda: {"CPU": float(fake.num_cpus)})
+    monkeypatch.setattr(ray_cluster.ray, "remote", fake.remote)
+    monkeypatch.setattr(ray_cluster.ray, "wait", fake.wait)
+    monkeypatch.setattr(ray_cluster.ray, "get", lambda reference, timeout: reference)
+    monkeypatch.setattr(ray_cluster.time, "monotonic", lambda: fake.now)
+    return fake
+
+
+@pytest.mark.parametrize(("max_workers", "expected"), [(1, 1), (3, 3), (None, 6)])
+def test_tasks_of_all_kinds_share_one_limit(fake_ray, max_workers, expected):
+    fake_ray.num_cpus = 4
+    cluster = Cluster("local", max_workers)
+    for _ in range(10):
+        cluster.submit(print)
+        cluster.submit(len)
+    assert fake_ray.most_running == expected
+
+
+def test_cluster_that_loses_its_last_cpu_is_named_and_at_last_an_error(fake_ray, caplog):
+    cluster = Cluster("local")
+    reference = cluster.submit(print)
+    fake_ray.ends_tasks, fake_ray.num_cpus = False, 0
+    assert cluster.num_workers == 2  # as counted when it had some
+    with pytest.raises(WorkerError) as caught:
+        cluster.get(reference)
+    assert (caught.value.field, caught.value.got) == ("engine", "none")
+    assert 600 < fake_ray.now < 630
+    assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 1
+
+
+def test_cluster_that_gets_a_cpu_again_continues(fake_ray, monkeypatch, caplog):
+    fake_ray.num_cpus, fake_ray.ends_tasks = 0, False
+    cluster = Cluster("local")
+    reference = cluster.submit(print)
+    wait = fake_ray.wait
+
+    def wait_and_grow(references, **choices):
+        fake_ray.num_cpus = 1 if 300 < fake_ray.now < 400 else 0
+        fake_ray.ends_tasks = fake_ray.now > 900
+        return wait(references, **choices)
+
+    monkeypatch.setattr(ray_cluster.ray, "wait", wait_and_grow)
+    assert cluster.get(reference) is reference
+    assert len([each for each in caplog.records if each.levelname == "WARNING"]) == 2
 
 
 @pytest.mark.parametrize(
@@ -123,11 +220,12 @@ def test_tasks_wait_in_a_queue_only_if_all_cpus_may_be_used(monkeypatch, max_wor
     ],
 )
 def test_machine_without_a_package_is_named(monkeypatch, cause, package):
-    def fail(reference):
+    def fail(reference, timeout):
         raise RayTaskError("encode_blocks", "traceback", cause, ip="10.0.0.7")
 
     monkeypatch.setattr(ray_cluster.ray, "init", lambda **_: None)
     monkeypatch.setattr(ray_cluster.ray, "get", fail)
+    monkeypatch.setattr(ray_cluster.ray, "wait", lambda references, **_: (references, []))
     with pytest.raises(WorkerError) as caught:
         Cluster("local").get(None)
     assert package in caught.value.got

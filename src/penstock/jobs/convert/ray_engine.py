@@ -93,7 +93,7 @@ class RayEngine:
         self._task_bytes = min(_TASK_BYTES, max(_MIN_TASK_BYTES, share))
         self._group: list[RowBlock] = []
         self._group_bytes = 0
-        self._running: list[Any] = []
+        self._writing: list[Any] = []
         self._pending: deque[_Pending] = deque()
         self._runs: list[Run] = []
         self._content = ContentDigest()
@@ -118,15 +118,9 @@ class RayEngine:
         if not self._group:
             return
         packed = self._cluster.put([PackedBlock.of(block) for block in self._group])
-        self._wait_for_worker()
         encoded, streams = self._cluster.submit(encode_blocks, self._shared, packed, num_returns=2)
-        self._running.append(encoded)
         self._pending.append(_Pending(encoded, streams, self._group))
         self._group, self._group_bytes = [], 0
-
-    def _wait_for_worker(self) -> None:
-        while len(self._running) >= self._cluster.max_running:
-            _, self._running = self._cluster.wait(self._running)
 
     def _take(self, most: int) -> Iterator[WorkedRows]:
         while self._pending and (
@@ -202,11 +196,10 @@ class RayEngine:
         job = WriteJob(rows, deferred, self._work.encoder.is_sequence, self._options.compression, folder)
         shared = self._cluster.share(job, self._folder)
         groups = deque(group_shards(missing, self._cluster.num_workers))
-        self._running = []
-        while groups or self._running:
-            while groups and len(self._running) < self._cluster.max_running:
-                self._running.append(self._cluster.submit(write_shards, shared, groups.popleft()))
-            done, self._running = self._cluster.wait(self._running)
+        while groups or self._writing:
+            while groups and len(self._writing) < self._cluster.max_running:
+                self._writing.append(self._cluster.submit(write_shards, shared, groups.popleft()))
+            done, self._writing = self._cluster.wait(self._writing)
             for reference in done:
                 yield from self._take_shards(self._cluster.get(reference))
 
@@ -232,7 +225,7 @@ class RayEngine:
         """End the tasks, and remove the runs."""
         self._cluster.cancel(
             [
-                *self._running,
+                *self._writing,
                 *(each.encoded for each in self._pending),
                 *(reference for _, reference in self._digests),
             ]
