@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import OptionError, PathError
+from penstock.errors import OptionError, PathError, StoreError
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_batch_size, make_batches
 from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_predict_options
@@ -148,7 +148,7 @@ def run_prediction(
             write = stack.enter_context(open_output(path, overwrite=options.overwrite)).write
         most = 0 if options.on_error == "raise" else options.max_rejects
         batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
-        answer = _open_engine(run, trained, path, options, stack)
+        answer, remove_saved = _open_engine(run, trained, path, options, stack)
         answered = work.answer(answer(work.check(stack.enter_context(closing(batches)))))
         first = list(itertools.islice(answered, 1))  # if this fails, nothing is written
         held: list[pa.RecordBatch] = []
@@ -157,6 +157,7 @@ def run_prediction(
             take = stack.enter_context(open_writer(suffix, answers.schema, write)).write
         for batch in itertools.chain(first, answered):
             take(batch)
+    remove_saved()  # not before the output is complete: writing its end may fail as well
     return work.summarize(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
 
 
@@ -168,10 +169,13 @@ Answer: TypeAlias = Callable[
 
 def _open_engine(
     run: object, trained: Trained, path: AnyPath | None, options: PredictOptions, stack: ExitStack
-) -> Answer:
-    """Return the function that predicts batches, here or on a cluster; `stack` closes what it needs."""
+) -> tuple[Answer, Callable[[], None]]:
+    """Return the function that predicts batches, here or on a cluster, and one that removes what it saved.
+
+    `stack` closes what they need.
+    """
     if options.engine == "local":
-        return partial(_answer_here, trained)
+        return partial(_answer_here, trained), lambda: None
     # Loaded late: Ray is an extra.
     from penstock.jobs.predict.ray_model import (  # noqa: PLC0415
         RayModel,
@@ -185,7 +189,15 @@ def _open_engine(
         raise OptionError("resume", expected="an output file, beside which predictions are saved", got="none")
     cluster = stack.enter_context(Cluster(options.address, options.workers))
     saved = None if path is None else SavedPredictions(path, resume=options.resume)
-    return stack.enter_context(RayModel(cluster, folder, saved)).answer
+    answer = stack.enter_context(RayModel(cluster, folder, saved)).answer
+    return answer, lambda: None if saved is None else _remove_saved(saved.remove, path)
+
+
+def _remove_saved(remove: Callable[[], None], path: AnyPath | None) -> None:
+    try:
+        remove()
+    except StoreError as error:
+        _log.warning("%s is complete, but the saved predictions beside it were not removed: %s", path, error)
 
 
 def _answer_here(

@@ -2,7 +2,7 @@
 
 In: batches of a model in order. Out: the same batches with their predictions, each once and in order. The
 predictions of each group are also saved beside the output until that is complete, by a digest of model and
-inputs, so that a resumed run predicts only what is missing.
+inputs, so that a resumed run predicts only what is missing. The caller removes them after that.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ _GROUP_BYTES: Final = 8 << 20
 _GROUP_BATCHES: Final = 32
 _MODEL_FILES: Final = ("run.yaml", "pipeline.json", "fields.json", "weights.safetensors")
 _PIECE_BYTES: Final = 1 << 20
+_GPU_SETTINGS: Final = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+"""By default, a process takes all memory of a GPU. An idle worker may still hold the GPU of the next one."""
 
 
 class ModelFolder(NamedTuple):
@@ -132,6 +134,8 @@ class RemoteModel:
     def _open(self) -> Trained:
         if self.backend is not None:
             os.environ[VARIABLE] = self.backend
+        for name, value in _GPU_SETTINGS.items():
+            os.environ.setdefault(name, value)
         if isinstance(self.folder, Path):
             self._check(self.folder)  # before Keras is imported
             return open_trained(self.folder, None, None)
@@ -256,6 +260,7 @@ class RayModel:
         self._cluster = cluster
         self._digest = digest_model(folder.files)
         self._shared = cluster.share(RemoteModel(folder.path, self._digest, os.environ.get(VARIABLE)))
+        self._num_gpus = 1 if cluster.has_gpus else 0
         self._saved = saved
         self._pending: deque[_Group] = deque()
 
@@ -306,7 +311,9 @@ class RayModel:
             group.predicted = self._saved.find(group.digest)
         if group.predicted is None:
             packed = self._cluster.put(inputs)
-            group.reference = self._cluster.submit(predict_batches, self._shared, packed)
+            group.reference = self._cluster.submit(
+                predict_batches, self._shared, packed, num_gpus=self._num_gpus
+            )
         self._pending.append(group)
 
     def _take(self, most: int) -> Iterator[tuple[ModelBatch, Predicted | None]]:
@@ -330,8 +337,6 @@ class RayModel:
     ) -> None:
         self._cluster.cancel([each.reference for each in self._pending if each.reference is not None])
         self._pending.clear()
-        if kind is None and self._saved is not None:
-            self._saved.remove()
 
 
 def _digest_inputs(model: str, batches: Sequence[Mapping[str, Any]]) -> str:
