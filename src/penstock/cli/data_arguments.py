@@ -63,7 +63,12 @@ def _add_writing(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--resize", type=int, metavar="N", help="shrink images so that the shorter side has N pixels"
     )
-    group.add_argument("--workers", type=int, metavar="N", help="number of threads (default: one per core)")
+    group.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="number of threads, or of tasks on Ray (default: one per core)",
+    )
     group.add_argument("--engine", choices=("local", "ray"), help="do the work here, or on a Ray cluster")
     group.add_argument(
         "--address", metavar="HOST:PORT", help="the Ray cluster (default: RAY_ADDRESS, or a new one here)"

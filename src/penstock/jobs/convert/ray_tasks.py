@@ -41,7 +41,7 @@ _NUM_THREADS = 2  # that compose frames ahead, or sync shards: their work is sho
 
 @dataclass(frozen=True)
 class EncodeJob:
-    """What is the same for all blocks of a conversion.
+    """What all tasks of a conversion need to encode blocks; a worker process loads it once.
 
     Attributes:
         work: Encodes blocks.
@@ -147,7 +147,7 @@ def digest_streams(streams: Mapping[str, Any], offsets: Mapping[str, int]) -> di
 
 @dataclass(frozen=True)
 class WriteJob:
-    """What is the same for all shards of a conversion.
+    """What all tasks of a conversion need to write shards; a worker process loads it once.
 
     Attributes:
         rows: Rows of all splits.
