@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
+import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ import penstock as ps
 from penstock.errors import UnknownNameError
 from raising import raises_with
 
-ray = pytest.importorskip("ray")
+pytest.importorskip("ray")
 
 NUM_RECORDS = 60
 SCHEMA = ps.Schema(
@@ -78,39 +78,42 @@ def test_task_does_not_hold_the_records(split):
     assert pa.concat_tables(cloudpickle.loads(data)()) == split.to_arrow()
 
 
-@pytest.fixture(scope="module")
-def cluster():
-    """A cluster of its own, whatever else runs on this machine."""
-    scratch = tempfile.mkdtemp(prefix="ray-", dir="/tmp")  # sockets in it need a short path
-    settings = {"RAY_worker_niceness": "0", "RAY_USAGE_STATS_ENABLED": "0"}
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
-    ray.init(
-        address="local",
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=80 << 20,
-        _temp_dir=scratch,
-    )
-    context = ray.data.DataContext.get_current()
-    context.enable_progress_bars = False
-    context.execution_options.preserve_order = True
-    yield
-    ray.shutdown()
-    shutil.rmtree(scratch, ignore_errors=True)
-    for name, value in before.items():
-        os.environ.pop(name) if value is None else os.environ.update({name: value})
+READ = """
+import json, sys
+import ray
+import penstock as ps
+
+ray.init(address=sys.argv[1], log_to_driver=False)
+context = ray.data.DataContext.get_current()
+context.enable_progress_bars = False
+context.execution_options.preserve_order = True
+data = ray.data.read_datasource(ps.open(sys.argv[2])["train"].to_ray(), override_num_blocks=4)
+doubled = data.map_batches(lambda batch: {**batch, "number": 2 * batch["number"]})
+rows = [
+    {**row, "number": int(row["number"]), "grid": row["grid"].tolist(), "words": list(row["words"])}
+    for row in doubled.take_all()
+]
+print(json.dumps(rows))
+"""
 
 
-@pytest.mark.usefixtures("cluster")
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::ResourceWarning")
 @pytest.mark.timeout(300)
-def test_ray_data_reads_and_maps_the_records(split):
-    data = ray.data.read_datasource(split.to_ray(), override_num_blocks=4)
-    doubled = data.map_batches(lambda batch: {**batch, "number": 2 * batch["number"]})
-    rows = doubled.take_all()
-    assert [row["number"] for row in rows] == [2 * sample["number"] for sample in split]
-    assert [row["name"] for row in rows] == [sample["name"] for sample in split]
-    assert [row["grid"].tolist() for row in rows] == [sample["grid"].tolist() for sample in split]
-    assert [list(row["words"]) for row in rows] == [list(sample["words"]) for sample in split]
+def test_ray_data_reads_and_maps_the_records(split, ray_nodes):
+    folder = split.paths[0].parent
+    done = subprocess.run(
+        [sys.executable, "-c", READ, ray_nodes.address, str(folder)],
+        env=ray_nodes.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == [
+        {
+            "number": 2 * sample["number"],
+            "name": sample["name"],
+            "grid": sample["grid"].tolist(),
+            "words": list(sample["words"]),
+        }
+        for sample in split
+    ]
