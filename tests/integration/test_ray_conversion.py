@@ -188,6 +188,8 @@ def test_worker_or_node_killed_at_any_point_changes_nothing(nodes, tmp_path, wha
     target = {"node": lost} if what == "node" else {"workers": nodes.raylets, "task": task}
     kill = [{"stage": stage, "after": after, **target}]
     found = run_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill))["csv"]
+    assert len(found["killed"]) == 1
+    assert (found["killed"] == [lost]) == (what == "node")
     assert found["files"] == expected["files"]
     assert list_names(tmp_path) == ["csv"]
 
@@ -198,7 +200,9 @@ def test_worker_or_node_killed_at_any_point_changes_nothing(nodes, tmp_path, wha
 def test_driver_killed_at_any_point_is_resumed_by_either_engine(nodes, tmp_path, stage, after, engine):
     expected = convert_here(tmp_path, "csv")
     kill = [{"stage": stage, "after": after, "driver": True}]
-    start_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill)).communicate()
+    driver = start_driver(nodes, make_request(nodes, tmp_path, "csv", kill=kill))
+    driver.communicate()
+    assert driver.returncode == -signal.SIGKILL
     assert not (tmp_path / "ray" / "csv").exists()
     if engine == "ray":
         run_driver(nodes, make_request(nodes, tmp_path, "csv", choices={"resume": True}))
