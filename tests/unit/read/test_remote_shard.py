@@ -1,4 +1,4 @@
-"""Data sets in an object s3: opening, reading, checking, and an index of all shards."""
+"""Data sets in an object store: opening, reading, checking, and an index of all shards."""
 
 from __future__ import annotations
 
