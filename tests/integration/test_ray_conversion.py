@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.shards.remote_staging import list_unfinished
+from penstock.shards.remote_folders import find_unused
 from penstock.storage.object_store import fetch, list_objects, look_up, put_file
 from penstock.storage.store_path import StorePath
 from ray_driver import CASES, convert_case, fingerprint
@@ -166,15 +166,15 @@ def test_killed_driver_leaves_no_data_set_in_the_store_and_is_resumed(nodes, tmp
     driver.communicate()
     assert driver.returncode == -signal.SIGKILL
     assert look_up(bucket / "csv/penstock.json") is None
-    (folder,) = list_unfinished(bucket / "csv")
-    kept = {each.path.name: each.etag for each in list_objects(folder) if each.path.suffix == ".tfrecord"}
-    assert len(kept) >= 3
+    (folder,) = find_unused(bucket / "csv")
+    assert len(list(folder.list_indexed())) >= 3
     if engine == "ray":
         run_driver(nodes, {**request, "kill": [], "choices": {"resume": True}})
     else:
         convert_case({"folder": str(tmp_path)}, "csv", bucket / "csv", resume=True)
     assert fingerprint(bucket / "csv") == without_manifest(expected["files"])
-    assert list_folders(bucket) == {"csv/penstock.json", f"csv/{folder.name}"}
+    shards = json.loads(bytes(fetch(bucket / "csv/penstock.json").data))["folder"]
+    assert list_folders(bucket) == {"csv/penstock.json", f"csv/{shards}"}
 
 
 @pytest.mark.long

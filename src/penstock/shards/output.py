@@ -61,7 +61,7 @@ def check_output(out: AnyPath, manifest: Manifest, request: Mapping[str, Any], *
         clear_leftover(out, request)
         return
     with importing(f"{out.scheme}://", "cloud"):
-        from penstock.shards.remote_staging import check_objects, clean_leftovers  # noqa: PLC0415
+        from penstock.shards.remote_folders import check_objects, clean_leftovers  # noqa: PLC0415
 
     check_objects(out, manifest)
     if clean:

@@ -1,42 +1,63 @@
 """A data set that is being written to an object store. Loaded when needed, because it needs `obstore`.
 
 In: the folder of the data set in a store. Out: the shards and other files in `.shards-TOKEN/` below it, each
-uploaded when it is whole; at the end the manifest, by one conditional write. A folder that no manifest names
-is what an unfinished conversion left, or an earlier version: `resume` continues it, `clean` removes it.
+uploaded when it is whole; at the end the manifest, by one conditional write. Every run has a folder of its
+own, also one that resumes another: it copies the complete shards. `clean` removes what is left.
 """
 
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import shutil
 import tempfile
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import BusyError, CorruptRecordError, NoSuchPathError, PathError, StoreError, WriteError
+from penstock.errors import (
+    BusyError,
+    ChangedFileError,
+    CorruptRecordError,
+    ManifestError,
+    MissingShardError,
+    NoSuchPathError,
+    OptionError,
+    PathError,
+    StoreError,
+    WriteError,
+)
 from penstock.shards.combined_index import COMBINED_NAME, iter_combined
 from penstock.shards.entry import ShardEntry
-from penstock.shards.index import INDEX_FOLDER, LONGEST_HEADER, decode_index, identify, index_name
+from penstock.shards.index import decode_index, identify, index_name
 from penstock.shards.journal import Journal
 from penstock.shards.manifest import MANIFEST_NAME, Manifest, ManifestCompression, parse_manifest
+from penstock.shards.remote_folders import (
+    ANY_SIZE,
+    REQUEST_NAME,
+    ROWS_NAME,
+    RunFolder,
+    clean_leftovers,
+    find_missing,
+    find_unused,
+    read_all_json,
+    remove_folders,
+    remove_plain,
+)
 from penstock.shards.request import refuse_difference
 from penstock.shards.shard_file import ShardFile, name_files
 from penstock.shards.staging import Staging
 from penstock.storage.atomic import write_failure
-from penstock.storage.object_store import delete, fetch, list_objects, look_up, put, put_file, put_if
+from penstock.storage.object_store import fetch, look_up, put, put_file, put_if
+from penstock.storage.request_threads import call_all
 from penstock.storage.store_path import StorePath
 
-_REQUEST: Final = "request.json"
-_ROWS: Final = "rows.json"
 _SHARED: Final = "shared-"  # beginning of the names of folders that an interrupted run may leave
-_FOLDER = re.compile(r"\.shards-[0-9a-f]{16}")
-_ANY_SIZE: Final = 1 << 62
 
 
 class RemoteStaging(Staging):
@@ -73,7 +94,11 @@ class RemoteStaging(Staging):
         self._work: Path | None = None
         self._token = secrets.token_hex(8)
         self._manifest = b""
-        self._shards: dict[str, ShardEntry] = {}
+        self._is_begun = False
+        self._may_be_named = False
+        self._earlier: list[RunFolder] = []  # with the same request
+        self._resumed: list[RunFolder] = []  # unfinished, with the same content
+        self._copied: set[str] = set()
         found = look_up(out / MANIFEST_NAME)
         self._etag = None if found is None else found.etag
         if found is not None and not overwrite:
@@ -122,56 +147,92 @@ class RemoteStaging(Staging):
         return self
 
     def begin(self, request: Mapping[str, Any]) -> None:
-        """Record the request, or find the unfinished conversion that had the same one.
+        """Record the request in a new folder, and find earlier runs that had the same one.
 
         Raises:
             OptionError: `resume` is set, and all unfinished conversions had other requests.
+            StoreError: The store ignores the conditions of writes, does not answer, or refuses.
         """
         form = json.loads(json.dumps(request))
-        others = list_unfinished(self._target)
+        others = find_unused(self._target)
         if self._resume and others:
-            known = {folder: _read_json(folder / _REQUEST) for folder in others}
-            same = [folder for folder, begun in known.items() if begun == form]
-            if same:
-                self._token = same[0].name.partition("-")[2]
-                self._find_complete()
-                others.remove(same[0])
-            elif not self._cleans:
-                begun = next((each for each in known.values() if each is not None), None)
-                if begun is not None:
-                    refuse_difference(
-                        begun,
-                        form,
-                        what="the conversion to resume was started with a different",
-                        path=self._target,
-                        advice="Use the same options, or remove --resume (in Python resume=True).",
-                    )
+            known = list(zip(others, read_all_json(others, REQUEST_NAME), strict=True))
+            self._earlier = [folder for folder, begun in known if begun == form]
+            unfinished = [begun for folder, begun in known if begun is not None and not folder.is_complete]
+            if unfinished and not self._earlier and not self._cleans:
+                refuse_difference(
+                    unfinished[0],
+                    form,
+                    what="the conversion to resume was started with a different",
+                    path=self._target,
+                    advice="Use the same options, or remove --resume (in Python resume=True).",
+                )
+        self._claim(json.dumps(form).encode())
         if self._cleans:
-            _remove(others)
-        put(self.folder / _REQUEST, json.dumps(form).encode())
+            remove_folders(each.path for each in others if each not in self._earlier)
         self.journal.begin(request)
 
-    def _find_complete(self) -> None:
-        """Note the shards of an unfinished conversion: an index is uploaded after its shard."""
-        sizes = {each.path.relative_to(self.folder): each.num_bytes for each in list_objects(self.folder)}
-        if left := [self.folder / name for name in sizes if name.startswith(_SHARED)]:
-            delete(left)
-        for name in [name for name in sizes if name.startswith(f"{INDEX_FOLDER}/") and name != COMBINED_NAME]:
-            try:
-                line = bytes(fetch(self.folder / name, 0, LONGEST_HEADER).data).partition(b"\n")[0]
-                header = json.loads(line)
-                num_bytes, sha256 = header["identity"]
-                shard = name.removeprefix(f"{INDEX_FOLDER}/").removesuffix(".idx")
-                entry = ShardEntry(shard, int(header["records"]), int(num_bytes), str(sha256))
-            except (ValueError, KeyError, TypeError):
-                continue
-            is_whole = sizes.get(shard) == entry.num_bytes
-            is_indexed = header.get("compression") != "none" or name_files(entry)[2] in sizes
-            if is_whole and is_indexed:
-                self.journal.shards[shard] = entry
-        rows = _read_json(self.folder / _ROWS)
-        if rows is not None:
-            self.journal._rows = (int(rows["rows"]), str(rows["digest"]))
+    def _claim(self, request: bytes) -> None:
+        """Write the request, and check that the store refuses to write it again.
+
+        Of two writers, one can be refused only by a store that checks conditions. Some ignore them.
+        """
+        self._is_begun = True
+        path = self.folder / REQUEST_NAME
+        is_written = put_if(path, request, None)
+        is_replaced = put_if(path, b"", None) or (self._etag is not None and put_if(path, b"", self._etag))
+        if not is_written or is_replaced:
+            raise StoreError(
+                "the store does not check the conditions of writes, so that two conversions could replace "
+                "each other's data",
+                path=self._target,
+                expected="a write that is refused, because the object exists",
+                got="an object that was replaced",
+                advice="Use a store with conditional writes (If-None-Match, If-Match), or write to a disk.",
+            )
+
+    def add_rows(self, num_rows: int, digest: str) -> None:
+        """Record the content of the source, and copy the complete shards of earlier runs with the same one.
+
+        Only a run with the same request and content has the same shards. They are copied inside the store,
+        so that no run ever writes to the folder of another one, which may still run.
+
+        Args:
+            num_rows: Number of rows that are written.
+            digest: Digest of the content of the source, in hex.
+
+        Raises:
+            OptionError: The source has changed since the conversion to resume was started.
+            StoreError: The store does not answer, or refuses.
+        """
+        own = {"rows": num_rows, "digest": digest}
+        found = list(zip(self._earlier, read_all_json(self._earlier, ROWS_NAME), strict=True))
+        same = [folder for folder, rows in found if rows == own]
+        changed = [
+            rows
+            for folder, rows in found
+            if isinstance(rows, dict) and rows != own and not folder.is_complete
+        ]
+        if changed and not same:
+            raise OptionError(
+                "the source has changed since the conversion to resume was started",
+                path=self._target,
+                field="source",
+                expected=f"{changed[0].get('rows')} rows (digest {changed[0].get('digest')})",
+                got=f"{num_rows} rows (digest {digest})",
+                advice="Remove --resume (in Python resume=True) to start again.",
+            )
+        self.write(ROWS_NAME, json.dumps(own).encode())
+        places = {name: folder for folder in same for name in folder.list_indexed()}
+        calls = [
+            partial(folder.copy_shard, name, self.folder, self._local / "data")
+            for name, folder in places.items()
+        ]
+        for entry in call_all(calls):
+            if entry is not None:
+                self.journal.add_shard(entry)
+        self._copied = set(self.journal.shards)
+        self._resumed = [folder for folder, rows in found if rows in (None, own) and not folder.is_complete]
 
     def shard(
         self, name: str, compression: ManifestCompression = "none", *, planned_bytes: int = 0
@@ -221,6 +282,8 @@ class RemoteStaging(Staging):
 
         Raises:
             BusyError: Another conversion has written the data set in the meantime.
+            MissingShardError: Another process has removed shards of this conversion.
+            NoSuchPathError: The manifest of the data set to replace was removed in the meantime.
             StoreError: The store does not answer, or refuses.
         """
         if self._is_committed:
@@ -236,41 +299,98 @@ class RemoteStaging(Staging):
                 raise
             raise write_failure(combined, error) from error
         put_file(self.folder / COMBINED_NAME, combined)
+        replaced = self._read_replaced() if self._cleans else None
+        self._check_shards(shards)
+        self._may_be_named = True  # from now on, also if the answer is lost
         if not put_if(self._target / MANIFEST_NAME, self._manifest, self._etag):
-            raise BusyError(
-                "another conversion has written this data set in the meantime",
-                path=self._target,
-                advice="Open that one, or replace it with --overwrite (in Python: overwrite=True).",
-            )
+            self._may_be_named = False
+            raise self._refuse_lost()
         self._is_committed = True
         if self._cleans:
-            _remove(list_unfinished(self._target))
+            clean_leftovers(self._target)
+            if replaced is not None:
+                remove_plain(self._target, replaced)
+        else:
+            self._remove_resumed()
         self.close()
 
+    def _check_shards(self, shards: Iterable[ShardEntry]) -> None:
+        """Compare the shards in the store with the manifest: another process may have removed them."""
+        missing = find_missing(self.folder, shards, with_indexes=True)
+        if missing is None:
+            return
+        found = look_up(self._target / MANIFEST_NAME)
+        if (None if found is None else found.etag) != self._etag:
+            raise self._refuse_lost()  # the other conversion has removed what it replaced
+        raise MissingShardError(
+            "was removed or changed before the data set was complete",
+            path=missing.path,
+            expected=missing.expected,
+            got=missing.got,
+            advice="Run the conversion again, while no other one runs with --clean (in Python: clean=True).",
+        )
+
+    def _refuse_lost(self) -> BusyError | NoSuchPathError:
+        """Return the error for a manifest that is no longer the one that was there at the beginning."""
+        if self._etag is not None and look_up(self._target / MANIFEST_NAME) is None:
+            return NoSuchPathError(
+                "the manifest of the data set to replace was removed in the meantime",
+                path=self._target / MANIFEST_NAME,
+                advice="Run the conversion again with --resume (in Python: resume=True).",
+            )
+        return BusyError(
+            "another conversion has written this data set in the meantime",
+            path=self._target,
+            advice="Open that one, or replace it with --overwrite (in Python: overwrite=True).",
+        )
+
+    def _read_replaced(self) -> Manifest | None:
+        """Return the manifest of the data set that is replaced; None if there is none that is valid."""
+        if self._etag is None:
+            return None
+        path = self._target / MANIFEST_NAME
+        try:
+            return parse_manifest(bytes(fetch(path, etag=self._etag).data), path)
+        except (NoSuchPathError, ChangedFileError, ManifestError):
+            return None
+
+    def _remove_resumed(self) -> None:
+        """Remove the folders of the runs that this one continued.
+
+        None of them can be committed any more: the manifest has changed since they began.
+        """
+        try:
+            remove_folders(each.path for each in self._resumed)
+        except (StoreError, PathError) as error:
+            what = f"{self._target}: the data set is complete, but an earlier run's files are left: {error}"
+            warnings.warn(f"{what} Remove them with --clean (in Python: clean=True).", stacklevel=2)
+
     def _read_sizes(self, shard: ShardEntry) -> NDArray[Any]:
-        """Return the sizes of the frames of a shard, from its index."""
-        local = self._local / "data" / index_name(shard.name)
-        remote = self.folder / index_name(shard.name)
-        data = local.read_bytes() if local.exists() else bytes(fetch(remote).data)
-        found = decode_index(data, identify(shard), _ANY_SIZE)
+        """Return the sizes of the frames of a shard, from its index on the local disk."""
+        path = self._local / "data" / index_name(shard.name)
+        found = decode_index(path.read_bytes(), identify(shard), ANY_SIZE)
         if found is None:
             raise CorruptRecordError(
                 "the index of a shard is damaged",
-                path=remote,
+                path=self.folder / index_name(shard.name),
                 advice="Run the conversion again with --clean.",
             )
         return np.diff(found[0])
 
     def close(self) -> None:
-        """Remove the local files. Complete shards that were not committed are kept for a resumed run."""
+        """Remove the local files. Complete shards that were not committed are kept for a resumed run.
+
+        The folder of this run in the store is removed if it has no shard that earlier runs do not have.
+        """
         if self._work is None:
             return
         work, self._work = self._work, None
         self.journal.close()
         shutil.rmtree(work, ignore_errors=True)
-        if not self._is_committed and not self.journal.shards:
+        is_kept = self._is_committed or self._may_be_named or not self._copied.issuperset(self.journal.shards)
+        if self._is_begun and not is_kept:
             try:
-                _remove([self.folder])
+                remove_folders([self.folder])
             except (StoreError, PathError):
                 return  # the error that ended the conversion matters more
 
@@ -313,62 +433,6 @@ class _RemoteJournal(Journal):
         self._staging = staging
 
     def add_rows(self, num_rows: int, digest: str) -> None:
-        """Record that the source was read completely; in a resumed run its content must be the same."""
+        """Record that the source was read completely, and take the shards of earlier runs."""
         super().add_rows(num_rows, digest)
-        self._staging.write(_ROWS, json.dumps({"rows": num_rows, "digest": digest}).encode())
-
-
-def list_unfinished(out: StorePath) -> list[StorePath]:
-    """Return the folders of shards that the manifest of a data set does not name, in a stable order."""
-    folders = {each.path.relative_to(out).partition("/")[0] for each in list_objects(out)}
-    try:
-        current = parse_manifest(bytes(fetch(out / MANIFEST_NAME).data), out / MANIFEST_NAME).folder
-    except NoSuchPathError:
-        current = ""
-    return [out / name for name in sorted(folders) if _FOLDER.fullmatch(name) and name != current]
-
-
-def _remove(folders: list[StorePath]) -> None:
-    """Remove folders of shards; the request goes last, so that the rest can be found again."""
-    for folder in folders:
-        paths = [each.path for each in list_objects(folder)]
-        paths.sort(key=lambda path: path.name == _REQUEST)
-        if paths:
-            delete(paths)
-
-
-def clean_leftovers(out: StorePath) -> None:
-    """Remove what unfinished conversions and replaced data sets left in a folder.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
-    """
-    _remove(list_unfinished(out))
-
-
-def check_objects(out: StorePath, manifest: Manifest) -> None:
-    """Compare the sizes of the shards of a finished data set with its manifest.
-
-    Raises:
-        CorruptRecordError: A shard is missing, or has another size.
-    """
-    folder = out / manifest.folder if manifest.folder else out
-    sizes = {each.path.name: each.num_bytes for each in list_objects(folder)}
-    for shard in manifest.shards():
-        if sizes.get(shard.name) != shard.num_bytes:
-            raise CorruptRecordError(
-                "the shard is missing, or was changed after it was written",
-                path=folder / shard.name,
-                expected=f"{shard.num_bytes} bytes",
-                got=sizes.get(shard.name, "no object"),
-                advice=f"Run 'penstock verify {out}', or replace the data set: --overwrite, in Python "
-                "overwrite=True.",
-            )
-
-
-def _read_json(path: StorePath) -> Any:
-    """Return the content of a small object; None if there is none that is valid."""
-    try:
-        return json.loads(bytes(fetch(path).data))
-    except (NoSuchPathError, ValueError):
-        return None
+        self._staging.add_rows(num_rows, digest)

@@ -1,4 +1,4 @@
-"""Conversions to an object s3: what is written, in which order, and what an unfinished one leaves."""
+"""Conversions to an object store: what is written, in which order, and what an unfinished one leaves."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ import pytest
 
 import penstock as ps
 from penstock.cli.main import main
-from penstock.errors import BusyError, NoSuchPathError, OptionError, PathError
+from penstock.errors import BusyError, MissingShardError, NoSuchPathError, OptionError, PathError, StoreError
 from penstock.shards.index import INDEX_FOLDER
-from store_server import get_object, list_keys, send
+from store_server import Proxy, get_object, list_keys, put_object, send, set_environment, upload_folder
 
 NUM_ROWS = 2000
 OUT = "s3://animals/pets"
@@ -77,8 +77,8 @@ def test_first_batch_needs_two_requests_before_its_ranges(s3):
         with iter(ps.open(OUT)["train"].loader(batch_size=64, shuffle=shuffle)) as batches:
             next(batches)
         kinds = [each.key.rpartition(".")[2] for each in s3.requests]
-        assert kinds.index("tfrecord") <= 3
-        assert set(kinds[kinds.index("tfrecord") :]) == {"tfrecord"}
+        assert kinds[:2] == ["json", "idx"]
+        assert set(kinds[2:]) == {"tfrecord"}
 
 
 def test_the_manifest_is_put_last_and_only_if_absent(s3):
@@ -111,16 +111,46 @@ def test_existing_data_is_refused_and_stays(s3, s3_port):
 
 def test_overwrite_keeps_readers_of_the_old_data_working(s3, s3_port):
     old = convert()
-    batches = iter(old["train"].loader(batch_size=64))
-    seen = [next(batches)[0]["height"]]
     new = convert(seed=1, overwrite=True)
-    seen += [inputs["height"] for inputs, _ in batches]
+    s3.clear()
+    seen = [inputs["height"] for inputs, _ in old["train"].loader(batch_size=64)]
+    assert s3.count("GET", ".tfrecord")  # nothing was read before
     assert sum(map(len, seen)) == len(old["train"])
+    assert set(np.concatenate(seen).tolist()) <= set(np.float32(table()["height"]).tolist())
     assert hashes(ps.open(OUT)) == hashes(new) != hashes(old)
     assert len(folders(s3_port)) == 2
     convert(seed=1, resume=True, clean=True)
     assert folders(s3_port) == {new.manifest.folder}
     assert hashes(ps.open(OUT)) == hashes(new)
+
+
+def once(s3, ending, call):
+    """Call a function at the first upload of an object, before it arrives; return a list for its result."""
+    results: list[object] = []
+
+    def fault(request):
+        if request.method in ("PUT", "POST") and request.key.endswith(ending) and not results:
+            results.append(None)
+            s3._lock.release()  # the function sends requests, too
+            try:
+                results[0] = call()
+            finally:
+                s3._lock.acquire()
+
+    s3.fault = fault
+    return results
+
+
+def interrupt(s3, seed: int = 0, **options: object) -> None:
+    """Run a conversion that fails at one of its shards, and leaves the others."""
+    s3.fault = lambda each: 403 if each.method == "PUT" and "train-00003-of" in each.key else None
+    with pytest.raises(StoreError):
+        convert(seed, **options)
+    s3.fault = None
+
+
+def is_upload(request) -> bool:
+    return request.method in ("PUT", "POST") and "x-amz-copy-source" not in request.headers
 
 
 @pytest.mark.parametrize("overwrite", [False, True])
@@ -209,7 +239,7 @@ def test_a_killed_writer_leaves_nothing_that_a_reader_sees(s3, s3_port, tmp_path
     assert len(folders(s3_port)) == 1
     whole = [key for key in left if key.endswith(".idx") and not key.endswith("all.idx")]
     names = [key.rpartition("/")[2].removesuffix(".idx") for key in whole]
-    sent = {each.key.rpartition("/")[2] for each in s3.requests if each.method in ("PUT", "POST")}
+    sent = {each.key.rpartition("/")[2] for each in s3.requests if is_upload(each)}
     assert not sent.intersection(names)  # complete shards are not sent again
 
 
@@ -218,6 +248,175 @@ def test_leftovers_are_cleaned(s3, s3_port):
     assert folders(s3_port)
     dataset = convert(seed=3, clean=True)
     assert folders(s3_port) == {dataset.manifest.folder}
+
+
+def test_a_resumed_run_that_fails_leaves_the_run_that_it_continues(s3, s3_port, monkeypatch):
+    def fail(self, num_rows, digest):
+        raise ValueError("broken source")
+
+    def resume():
+        with monkeypatch.context() as patch:
+            patch.setattr("penstock.shards.remote_staging.RemoteStaging.add_rows", fail)
+            with pytest.raises(ValueError, match="broken source"):
+                convert(resume=True)
+        return list_keys(s3_port, "animals", "pets/")
+
+    left = once(s3, ".tfrecord", resume)
+    dataset = convert()
+    assert {key.split("/")[1] for key in left[0]} == {dataset.manifest.folder}
+    assert folders(s3_port) == {dataset.manifest.folder}
+    assert main(["verify", OUT]) == 0
+
+
+def test_a_run_that_fails_after_another_resumed_it_leaves_the_data_set(s3, s3_port):
+    won = once(s3, ".tfrecord", lambda: hashes(convert(resume=True)))
+    with pytest.raises(BusyError) as caught:
+        convert()
+    assert caught.value.path == OUT
+    assert hashes(ps.open(OUT)) == won[0]
+    assert main(["verify", OUT]) == 0
+
+
+@pytest.mark.parametrize("ending", ["rows.json", ".tfrecord", "all.idx"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_live_run_and_one_that_resumes_it_do_not_mix(s3, ending, seed):
+    """At first the content of the running conversion is not known, and later it may be the same or not."""
+
+    def resume():
+        if seed and ending != "rows.json":
+            with pytest.raises(OptionError) as caught:
+                convert(seed, resume=True, overwrite=True)
+            assert caught.value.field == "source"
+            assert caught.value.path == OUT
+            return None
+        return hashes(convert(seed, resume=True, overwrite=True))
+
+    won = once(s3, ending, resume)
+    if seed and ending != "rows.json":
+        assert hashes(convert(overwrite=True)) == hashes(ps.open(OUT))
+    else:
+        with pytest.raises(BusyError):
+            convert(overwrite=True)
+        assert hashes(ps.open(OUT)) == won[0]
+    s3.fault = None
+    assert main(["verify", OUT]) == 0
+
+
+def test_shards_that_another_process_removes_are_noticed_before_the_manifest(s3, s3_port):
+    old = hashes(convert())
+    removed = once(s3, "all.idx", lambda: convert(resume=True, clean=True))
+    with pytest.raises(MissingShardError) as caught:
+        convert(seed=1, overwrite=True)
+    assert removed
+    assert "/.shards-" in str(caught.value.path)
+    assert caught.value.got == "no object"
+    s3.fault = None
+    assert hashes(ps.open(OUT)) == old
+    assert main(["verify", OUT]) == 0
+
+
+class _CarelessProxy(Proxy):
+    """A proxy before a store that ignores some conditions of writes."""
+
+    ignored = ("if-none-match", "if-match")
+
+    def _handle(self, handler):
+        for name in self.ignored:
+            del handler.headers[name]
+        super()._handle(handler)
+
+
+@pytest.mark.parametrize("ignored", ["if-none-match", "if-match"])
+def test_a_store_that_ignores_conditions_is_refused(s3, s3_port, monkeypatch, ignored):
+    old = hashes(convert())
+    careless = _CarelessProxy(s3_port)
+    careless.ignored = (ignored,)
+    for name, value in set_environment(careless.url, {}).items():
+        monkeypatch.setenv(name, value)
+    try:
+        with pytest.raises(StoreError) as caught:
+            convert(seed=1, overwrite=True)
+        assert caught.value.path == OUT
+        assert hashes(ps.open(OUT)) == old
+        assert len(folders(s3_port)) == 1
+    finally:
+        careless.close()
+
+
+def test_clean_removes_a_replaced_data_set_that_was_copied_from_a_disk(s3, s3_port, tmp_path):
+    convert(out=tmp_path / "pets")
+    upload_folder(s3_port, tmp_path / "pets", "animals", "pets")
+    put_object(s3_port, "animals", "pets/notes.txt", b"mine")
+    dataset = convert(seed=1, overwrite=True, clean=True)
+    keys = list_keys(s3_port, "animals", "pets/")
+    assert {key for key in keys if dataset.manifest.folder not in key} == {
+        "pets/notes.txt",
+        "pets/penstock.json",
+    }
+    assert main(["verify", OUT]) == 0
+
+
+def test_replaced_versions_are_not_unfinished_conversions(s3, s3_port):
+    first = convert()
+    convert(seed=1, overwrite=True)
+    convert(seed=2, overwrite=True, resume=True, shuffle=False)
+    s3.clear()
+    again = convert(overwrite=True, resume=True)  # the shards of the first version are used again
+    assert hashes(again) == hashes(first)
+    assert not [each.key for each in s3.requests if is_upload(each) and each.key.endswith(".tfrecord")]
+    assert len(folders(s3_port)) == 4  # a reader may use any of them
+
+
+def test_of_several_unfinished_conversions_the_one_with_the_same_content_is_resumed(s3, s3_port):
+    for seed in (0, 1):
+        interrupt(s3, seed)
+    assert len(folders(s3_port)) == 2
+    with pytest.raises(OptionError) as caught:
+        convert(seed=2, resume=True)
+    assert caught.value.path == OUT
+    assert caught.value.field == "source"
+    assert len(folders(s3_port)) == 2
+    s3.clear()
+    dataset = convert(seed=1, resume=True)
+    sent = [each.key for each in s3.requests if is_upload(each) and each.key.endswith(".tfrecord")]
+    assert [key.rpartition("/")[2] for key in sent] == ["train-00003-of-00004.tfrecord"]
+    assert len(folders(s3_port)) == 2  # that of the other content is kept
+    assert dataset.manifest.folder in folders(s3_port)
+    assert main(["verify", OUT]) == 0
+
+
+def test_resume_reads_each_index_once(s3):
+    interrupt(s3)
+    s3.clear()
+    convert(resume=True)
+    read = [each.key for each in s3.requests if each.method == "GET" and each.key.endswith(".idx")]
+    assert len(read) == len(set(read)) >= 3
+
+
+def test_a_resumed_run_that_fails_again_leaves_no_second_copy(s3, s3_port):
+    interrupt(s3)
+    left = folders(s3_port)
+    interrupt(s3, resume=True)
+    assert folders(s3_port) == left
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[1]\n"])
+def test_a_damaged_index_does_not_prevent_a_resumed_run(s3, s3_port, damage):
+    interrupt(s3)
+    indexes = [key for key in list_keys(s3_port, "animals", "pets/") if key.endswith(".idx")]
+    put_object(s3_port, "animals", indexes[0], damage)
+    convert(resume=True)
+    assert main(["verify", OUT]) == 0
+
+
+def test_a_manifest_that_is_removed_in_the_meantime(s3, s3_port):
+    convert()
+    once(s3, "pets/penstock.json", lambda: send(s3_port, "DELETE", "/animals/pets/penstock.json"))
+    with pytest.raises(NoSuchPathError) as caught:
+        convert(seed=1, overwrite=True)
+    assert caught.value.path == f"{OUT}/penstock.json"
+    s3.fault = None
+    assert hashes(convert(seed=1, resume=True)) == hashes(ps.open(OUT))
 
 
 def test_resume_with_another_request_is_refused(s3):
