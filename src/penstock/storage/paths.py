@@ -159,15 +159,15 @@ def find_objects(path: StorePath) -> list[StorePath]:
     with importing(f"{path.scheme}://", "cloud"):
         from penstock.storage.object_store import list_objects, look_up  # noqa: PLC0415
 
+    if path.key and look_up(path) is not None:  # also with a bracket, as local files
+        return [path]
     pattern = split_pattern(path)
-    if pattern is not None and not (path.is_writable and look_up(path)):  # a key may contain a bracket
+    if pattern is not None:
         folder, keys = pattern
         found = [each.path for each in list_objects(folder) if keys.fullmatch(each.path.key)]
         if not found:
             raise NoSuchPathError(f"no object matches {str(path)!r}", path=path, advice="Check the pattern.")
         return found
-    if path.key and look_up(path) is not None:
-        return [path]
     found = [each.path for each in list_objects(path)] if path.is_writable else []
     if not found:
         raise NoSuchPathError("no such object or folder", path=path, advice="Check the path.")
