@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 
 import numpy as np
 from PIL import Image
@@ -115,13 +115,17 @@ CASES = {
 }
 
 
+_SECONDS = 5.0
+
+
 class Killer:
     """Ends processes while a conversion runs.
 
     Args:
         plan: `node`, the raylet to end, or `driver`, once the conversion has reported a `stage` more than
             `after` times; or `workers`, the raylets of which the first worker is ended that runs `task`,
-            after that many reports. A `node` with a `task` is ended while a worker of it runs the task.
+            after that many reports. A `node` with a `task` is ended while a worker of it runs the task, or
+            after some seconds in which Ray gave it none.
     """
 
     def __init__(self, plan: dict[str, object]) -> None:
@@ -129,6 +133,7 @@ class Killer:
         self._plan = plan
         self._left = plan.get("after", 0)
         self._is_due = Event()
+        self._lock = Lock()
         self._thread = Thread(target=self._watch, daemon=True)
         if "task" in plan:
             self._thread.start()
@@ -142,6 +147,9 @@ class Killer:
         if "task" in self._plan:
             if self._left <= 0:
                 self._is_due.set()
+                if "node" in self._plan:
+                    self._thread.join(_SECONDS)
+                    self._kill(self._plan["node"])
         elif self._left < 0:
             self._kill(self._plan["node"] if "node" in self._plan else os.getpid())
 
@@ -154,8 +162,10 @@ class Killer:
                 self._kill(pid if node is None else node)
 
     def _kill(self, pid: int) -> None:
-        self.killed.append(pid)
-        os.kill(pid, signal.SIGKILL)
+        with self._lock:
+            if not self.killed:
+                self.killed.append(pid)
+                os.kill(pid, signal.SIGKILL)
 
 
 def convert_case(request: dict[str, object], case: str, out: AnyPath, **choices: object) -> dict[str, object]:
