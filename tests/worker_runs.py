@@ -18,7 +18,7 @@ OPTIONS = {"epochs": 3, "batch_size": 16, "seed": 3, "checkpoint_steps": 2, "par
 TIMES = ("waiting_seconds", "validation_seconds", "seconds")
 
 
-def write_ponds(folder: Path) -> Path:
+def write_ponds(folder: Path | str) -> Path | str:
     """Write a data set with numbers, a category and lists of varying length."""
     import penstock as ps  # noqa: PLC0415 - not before the backend is chosen
 

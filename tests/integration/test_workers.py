@@ -144,7 +144,23 @@ def test_interrupt_ends_all_workers_and_spare_processes(ponds, tmp_path):
 def test_stopped_worker_is_noticed_and_ended(ponds, one, tmp_path):
     found = run_program(data=ponds, out=tmp_path / "run", num_workers=2, kill=1, signal=int(signal.SIGSTOP))
     assert_same_curve(found, one)
+    # It ends by itself when it is noticed that it misses heartbeats, so that either may be named.
+    assert len(found["notes"]) == 2, found["notes"]
+    assert found["notes"][0].startswith("Worker ")
+    assert found["restart_seconds"] > found["notice_seconds"] > 0
     assert found["children"] == []
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("s3")
+def test_two_workers_train_from_an_object_store(tmp_path):
+    """Workers have the credentials of the environment that they inherit."""
+    data = "s3://animals/ponds"
+    write_ponds(data)
+    expected = run_program(data=data, out=tmp_path / "one")
+    found = run_program(data=data, out=tmp_path / "two", num_workers=2)
+    assert_same_curve(found, expected)
+    assert found["notes"] == expected["notes"]
 
 
 @pytest.mark.long

@@ -28,3 +28,18 @@ def test_workers_together_get_the_batches_of_one_process(tmp_path, request, plac
     parts = [list_batches(data, (rank, 2)) for rank in range(2)]
     assert [left + right for left, right in zip(*parts, strict=True)] == alone
     assert sorted(sum(alone, [])) != sum(alone, [])  # noqa: RUF017
+
+
+def test_state_of_a_loader_of_a_store_is_that_of_any_rank(request):
+    """Also where the description is long: a checkpoint then has its digest, and a worker compares it."""
+    request.getfixturevalue("s3")
+    columns = {"height": np.arange(300, dtype=np.float32), "kind": ["a", "b", "c"] * 100}
+    ps.convert(columns, "s3://animals/data", target="kind", split={"train": 1.0})
+    states = []
+    for shard in (None, (0, 1), (0, 2), (1, 2)):
+        data = ps.open("s3://animals/data")  # each process opens it anew
+        options = TrainOptions(batch_size=20, seed=3, hold_out=0.1)
+        loaders = LoaderPlan(data, ps.Pipeline.fit(data), options, SilentWatcher()).make(shard)
+        assert loaders.validation is not None
+        states.append((loaders.train.state_dict(), loaders.validation.state_dict()))
+    assert states[1:] == states[:1] * 3

@@ -13,6 +13,7 @@ from typing import Any
 from penstock.dataset import Dataset
 from penstock.jobs.train.choices import read_table
 from penstock.jobs.train.job import TrainJob
+from penstock.jobs.train.run_folder import list_data_paths
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
 from penstock.storage.paths import find_real_path
@@ -51,11 +52,8 @@ def describe_run(
 
 def describe_data(job: TrainJob, data: Dataset, folder: Path) -> dict[str, Any]:
     """Return the tables of `run.yaml` about the data."""
-    paths = list(data.paths)
-    if data.manifest is not None:
-        paths = [paths[0].parent.parent if data.manifest.folder else paths[0].parent]
     inside = folder / DATA_NAME
-    named = [find_real_path(path) for path in paths]
+    named = [find_real_path(path) for path in list_data_paths(data)]
     is_inside = inside.is_dir() and named[0] == os.path.realpath(inside)
     location = DATA_NAME if is_inside else named if len(named) > 1 else named[0]
     tables: dict[str, Any] = {"data": location, **job.settings}

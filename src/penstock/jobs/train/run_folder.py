@@ -31,6 +31,7 @@ from penstock.shards.lock import WriterLock
 from penstock.shards.manifest import MANIFEST_NAME
 from penstock.storage.atomic import write_failure
 from penstock.storage.paths import PathLike
+from penstock.storage.store_path import AnyPath
 from penstock.training.run_files import CONFIG_NAME, DATA_NAME
 
 RUNS: Final = "runs"
@@ -55,6 +56,14 @@ def choose_folder(out: PathLike | None, data: Any) -> Path:
         number += 1
         folder = base.with_name(f"{base.name}-{number}")
     return folder
+
+
+def list_data_paths(data: Dataset) -> list[AnyPath]:
+    """Return the paths with which a data set is opened again: its folder, or its files without a manifest."""
+    if data.manifest is None:
+        return list(data.paths)
+    parent = data.paths[0].parent
+    return [parent.parent if data.manifest.folder else parent]  # in a store, shards are in a folder below
 
 
 @contextmanager

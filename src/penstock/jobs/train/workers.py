@@ -12,7 +12,7 @@ import importlib.util
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -21,6 +21,7 @@ from penstock.batch.loader import Loader
 from penstock.errors import OptionError, WorkerError, importing
 from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import list_choices, show
+from penstock.jobs.train.run_folder import list_data_paths
 from penstock.jobs.train.worker_messages import WorkerTask
 from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers
 from penstock.jobs.train.worker_watch import RestartTimes, Workers, watch_workers
@@ -67,7 +68,6 @@ class WorkerPlan:
             PenstockError: A worker raised it.
         """
         check_size(loader.options.batch_size, self.num_workers)
-        _refuse_store(training.data.paths)
         watcher = training.watcher
         num_losses, step = 0, read_step(training.folder)
         times: RestartTimes | None = None
@@ -125,12 +125,10 @@ class WorkerPlan:
         return connected(self.address, self.num_workers, self.num_devices)
 
     def _make_tasks(self, training: Training, address: str) -> list[WorkerTask]:
-        data = training.data
-        paths = [data.paths[0].parent] if data.manifest is not None else list(data.paths)
         return [
             WorkerTask(
                 folder=_name_path(training.folder),
-                data=[_name_path(path) for path in paths],
+                data=[_name_path(path) for path in list_data_paths(training.data)],
                 rank=rank,
                 num_workers=self.num_workers,
                 num_devices=self.num_devices,
@@ -141,23 +139,6 @@ class WorkerPlan:
             )
             for rank in range(self.num_workers)
         ]
-
-
-def _refuse_store(paths: Sequence[AnyPath]) -> None:
-    """Refuse data in an object store: the state of its loaders is not the same in other processes yet.
-
-    Raises:
-        OptionError: The data is in an object store.
-    """
-    remote = [path for path in paths if not isinstance(path, Path)]
-    if remote:
-        raise OptionError(
-            "data",
-            field="data",
-            expected="a local path or a network file system, with several workers or devices",
-            got=str(remote[0]),
-            advice="Copy the data set to a folder that all workers see, or train in one process.",
-        )
 
 
 def _name_path(path: AnyPath) -> str:

@@ -93,7 +93,7 @@ def save_step(folder, step):
 @pytest.fixture
 def training(tmp_path):
     save_step(tmp_path, 0)
-    data = SimpleNamespace(paths=[tmp_path / "pets" / "a.tfrecord"], manifest=object())
+    data = SimpleNamespace(paths=[tmp_path / "pets" / "a.tfrecord"], manifest=SimpleNamespace(folder=""))
     return SimpleNamespace(folder=tmp_path, data=data, watcher=Listener())
 
 
@@ -225,12 +225,14 @@ def test_group_starts_again_from_the_last_checkpoint(monkeypatch, training):
     assert attempts[1].tasks[0].data == [str(training.folder / "pets")]
 
 
-def test_data_in_an_object_store_is_refused(monkeypatch, training):
-    training.data.paths = [parse_store_path("s3://ponds/data/a.tfrecord")]
-    with pytest.raises(OptionError) as caught:
-        launch(monkeypatch, training, [])
-    assert caught.value.field == "data"
-    assert caught.value.got == "s3://ponds/data/a.tfrecord"
+@pytest.mark.parametrize("folder", ["", ".shards-0123456789abcdef"])
+def test_workers_open_the_folder_of_a_data_set_in_a_store(monkeypatch, training, folder):
+    """Without the manifest, which is not beside the shards, they would take the data for another."""
+    training.data.paths = [parse_store_path("s3://ponds/data") / folder / "a.tfrecord"]
+    training.data.manifest.folder = folder
+    attempts = [Script([(0, DONE), (1, DONE)])]
+    launch(monkeypatch, training, attempts)
+    assert attempts[0].tasks[1].data == ["s3://ponds/data"]
 
 
 def test_group_that_is_lost_again_and_again_without_progress_is_an_error(monkeypatch, training):
