@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import RayError
 from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -20,8 +20,10 @@ from penstock.errors import WorkerError
 from penstock.jobs.ray_cluster import Cluster, first_line
 from penstock.jobs.train.worker_messages import Event, WorkerTask
 from penstock.jobs.train.worker_process import Seat, find_port
+from penstock.jobs.train.worker_watch import LostWorkerError
 
 _PLACE_SECONDS: Final = 120  # a cluster that grows on demand needs some time
+_START_SECONDS: Final = 120  # of an actor, which imports its packages first
 _ANSWER_SECONDS: Final = 30  # of an actor, which does nothing else
 _STOP_SECONDS: Final = 5  # an actor that does not answer is left: its process ends when it does
 
@@ -81,6 +83,8 @@ class WorkerHost:
 class RayWorkers:
     """Workers of a Ray cluster, each with a CPU, and with GPUs if the cluster has enough for all.
 
+    A restart reserves what the start has reserved.
+
     Args:
         num_workers: Number of workers.
         num_devices: Number of GPUs of each worker; one by default.
@@ -93,23 +97,27 @@ class RayWorkers:
         self._is_fixed = is_fixed
         self._actors: list[Any] = []
         self._group: Any = None
+        self._place: dict[str, int] = {}
+        self._events: list[tuple[int, Event]] = []
 
     def find_address(self) -> str:
         """Return an address at which the first worker can listen.
 
         Raises:
             WorkerError: The cluster has no room for all workers.
+            LostWorkerError: The first worker does not answer.
         """
         if not self._actors:
             self._reserve()
-        return str(ray.get(self._actors[0].find_address.remote()))
+        return str(_get_started([self._actors[0].find_address.remote()])[0])
 
     def _reserve(self) -> None:
         """Reserve a CPU, and GPUs if there are enough, for an actor per worker."""
         num_workers = self._num_workers
         total = ray.cluster_resources()
-        has_gpus = total.get("GPU", 0) >= self._num_gpus * num_workers
-        place = {"CPU": 1, **({"GPU": self._num_gpus} if has_gpus else {})}
+        if not self._place:
+            self._place = self._choose_place(total.get("GPU", 0))
+        place = self._place
         if self._is_fixed and total.get("CPU", 0) < num_workers:
             raise self._refuse(place, f"{total.get('CPU', 0):g} CPU")
         self._group = placement_group([place] * num_workers, strategy="PACK")
@@ -129,6 +137,19 @@ class RayWorkers:
                 ).remote()
             )
 
+    def _choose_place(self, num_gpus: float) -> dict[str, int]:
+        """Return what each worker gets; a note says so if there are GPUs, but too few."""
+        needed = self._num_gpus * self._num_workers
+        if num_gpus >= needed:
+            return {"CPU": 1, "GPU": self._num_gpus}
+        if num_gpus:
+            text = (
+                f"The Ray cluster has {num_gpus:g} GPU, and {self._num_workers} workers need {needed}: they "
+                "train on CPUs. Use fewer workers or devices to train on GPUs."
+            )
+            self._events.append((0, {"kind": "note", "text": text}))
+        return {"CPU": 1}
+
     def _refuse(self, place: Mapping[str, int], got: str) -> WorkerError:
         return WorkerError(
             "Ray cluster",
@@ -139,8 +160,13 @@ class RayWorkers:
         )
 
     def start(self, tasks: list[WorkerTask]) -> None:
-        """Start one process per task."""
-        ray.get([actor.start.remote(task.to_json()) for actor, task in zip(self._actors, tasks, strict=True)])
+        """Start one process per task.
+
+        Raises:
+            LostWorkerError: A worker does not answer.
+        """
+        pairs = zip(self._actors, tasks, strict=True)
+        _get_started([actor.start.remote(task.to_json()) for actor, task in pairs])
 
     def start_spares(self) -> None:
         """Start one process per worker that waits to replace it."""
@@ -151,12 +177,12 @@ class RayWorkers:
         """Return the events since the last call, with the rank of each."""
         asked = [actor.take_events.remote() for actor in self._actors]
         deadline = time.monotonic() + _ANSWER_SECONDS
-        found: list[tuple[int, Event]] = []
+        found, self._events = self._events, []
         for rank, answer in enumerate(asked):
             try:
                 left = max(0.0, deadline - time.monotonic())
                 found += [(rank, event) for event in ray.get(answer, timeout=left)]
-            except (RayActorError, GetTimeoutError) as error:
+            except RayError as error:
                 found.append((rank, {"kind": "lost", "text": first_line(error)}))
         return found
 
@@ -190,3 +216,19 @@ class RayWorkers:
         if self._group is not None:
             remove_placement_group(self._group)
             self._group = None
+
+
+def _get_started(answers: list[Any]) -> list[Any]:
+    """Return the answers of actors, the first of each.
+
+    Raises:
+        LostWorkerError: An actor or its machine is gone, or it does not answer.
+    """
+    deadline = time.monotonic() + _START_SECONDS
+    found = []
+    for rank, answer in enumerate(answers):
+        try:
+            found.append(ray.get(answer, timeout=max(0.0, deadline - time.monotonic())))
+        except RayError as error:
+            raise LostWorkerError(f"Worker {rank} did not start ({first_line(error)})") from error
+    return found

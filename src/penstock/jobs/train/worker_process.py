@@ -109,15 +109,21 @@ class WorkerProcess:
     def _read(self) -> None:
         if self._process.stdout is None:
             return
-        for line in self._process.stdout:
+        try:
+            for line in self._process.stdout:
+                event = json.loads(line)
+                with self._lock:
+                    self._events.append(event)
+        except ValueError:
+            # A kill may cut the last line. After any other line that is not JSON, nothing can be read.
+            self._process.kill()
+        finally:
+            status = self._process.wait()
+            is_memory = status == -signal.SIGKILL and count_memory_kills() > self._num_killed
             with self._lock:
-                self._events.append(json.loads(line))
-        status = self._process.wait()
-        is_memory = status == -signal.SIGKILL and count_memory_kills() > self._num_killed
-        with self._lock:
-            self._events.append(
-                {"kind": "exit", "status": status, "log": self._read_log(), "is_memory": is_memory}
-            )
+                self._events.append(
+                    {"kind": "exit", "status": status, "log": self._read_log(), "is_memory": is_memory}
+                )
 
     def _read_log(self) -> str:
         try:

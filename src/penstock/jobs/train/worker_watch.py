@@ -5,6 +5,7 @@ In: the events of workers. Out: progress for a watcher, and how a worker was los
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -13,7 +14,7 @@ from penstock.jobs.train.worker_messages import Event, WorkerTask, load_error, r
 from penstock.training.progress import Watcher
 
 _POLL_SECONDS: Final = 0.1
-# A worker that fails because another was killed reports it before the end of that one is known.
+# A worker that fails because another has ended reports it before the end or the error of that one is known.
 _GRACE_SECONDS: Final = 3.0
 _SPARE_SECONDS: Final = 5.0  # after the first step: short runs need no spare processes
 _MOST_LOG_LINES: Final = 5
@@ -32,10 +33,18 @@ class Workers(Protocol):
     """The processes of a run, which are started again when one is lost."""
 
     def find_address(self) -> str:
-        """Return an address at which the first worker can listen."""
+        """Return an address at which the first worker can listen.
+
+        Raises:
+            LostWorkerError: A worker was lost.
+        """
 
     def start(self, tasks: list[WorkerTask]) -> None:
-        """Start one process per task."""
+        """Start one process per task.
+
+        Raises:
+            LostWorkerError: A worker was lost.
+        """
 
     def take_events(self) -> list[tuple[int, Event]]:
         """Return the events since the last call, with the rank of each."""
@@ -76,27 +85,35 @@ class RestartTimes:
         return f"{begun - self._begun:.1f} s after the loss ({', '.join(parts)})"
 
 
+class LostWorkerError(Exception):
+    """A worker was lost before it could report anything; the message says how."""
+
+
 class _Progress:
     """What a group of workers has reported."""
 
     def __init__(self, watcher: Watcher, times: RestartTimes | None) -> None:
         self.done: set[int] = set()
-        self.failed: dict[int, Event] = {}
         self.stepped: float | None = None
+        self._failed: dict[int, Event] = {}
+        self._lost: dict[int, str] = {}
+        self._ended: str | None = None
+        self._deadline = math.inf
         self._watcher = watcher
         self._times = times
 
-    def take(self, rank: int, event: Event) -> str | None:
-        """Take an event; return how the worker was lost, if it was."""
+    def take(self, rank: int, event: Event) -> None:
+        """Take an event."""
         kind = event["kind"]
-        if kind == "lost":
-            return f"Worker {rank} lost the others ({_shorten(event['text'])})"
         if kind == "exit":
-            return None if rank in self.done or rank in self.failed else _describe_exit(rank, event)
-        if kind == "done":
+            if self._ended is None and not (rank in self.done or rank in self._failed or rank in self._lost):
+                self._ended = _describe_exit(rank, event)
+        elif kind == "lost":
+            self._lost.setdefault(rank, f"Worker {rank} lost the others ({_shorten(event['text'])})")
+        elif kind == "done":
             self.done.add(rank)
         elif kind == "error":
-            self.failed[rank] = event
+            self._failed[rank] = event
         elif kind == "stage":
             if self._times is not None:
                 self._times.mark(event["name"])
@@ -104,7 +121,32 @@ class _Progress:
             if kind != "note" and self.stepped is None:
                 self._note_step()
             relay_event(event, self._watcher)
-        return None
+
+    def find_loss(self, number: int) -> str | None:
+        """Return how a worker was lost, once it is known that no error of another one is the cause.
+
+        Args:
+            number: Number of workers.
+
+        Raises:
+            PenstockError: A worker failed.
+        """
+        # A worker that raises an error of Penstock ends, and so breaks the connections of the others: what
+        # they report then is no loss, whether it arrives before the error or after it.
+        is_caused = any("attributes" in each for each in self._failed.values())
+        if self._ended is not None and not is_caused:
+            return self._ended
+        if not self._failed and not self._lost:
+            return None
+        self._deadline = min(self._deadline, time.monotonic() + _GRACE_SECONDS)
+        known = self.done | self._failed.keys() | self._lost.keys()
+        if time.monotonic() < self._deadline and len(known) < number:
+            return None
+        if self._lost and not is_caused:
+            return next(iter(self._lost.values()))
+        # An error of Penstock says more than what it caused in other workers.
+        rank, event = min(self._failed.items(), key=lambda each: ("attributes" not in each[1], each[0]))
+        raise load_error(event, rank)
 
     def _note_step(self) -> None:
         self.stepped = time.monotonic()
@@ -131,18 +173,12 @@ def watch_workers(
         PenstockError: A worker failed.
     """
     progress = _Progress(watcher, times)
-    deadline = None
     has_spares = False
     while len(progress.done) < number:
         for rank, event in workers.take_events():
-            if (reason := progress.take(rank, event)) is not None:
-                return reason
-        if failed := progress.failed:
-            deadline = time.monotonic() + _GRACE_SECONDS if deadline is None else deadline
-            if time.monotonic() >= deadline or len(failed) + len(progress.done) == number:
-                # An error of Penstock says more than what it caused in other workers.
-                rank, event = min(failed.items(), key=lambda each: ("text" in each[1], each[0]))
-                raise load_error(event, rank)
+            progress.take(rank, event)
+        if (reason := progress.find_loss(number)) is not None:
+            return reason
         stepped = progress.stepped
         if not has_spares and stepped is not None and time.monotonic() - stepped >= _SPARE_SECONDS:
             workers.start_spares()

@@ -24,7 +24,7 @@ from penstock.foundation.wording import list_choices, show
 from penstock.jobs.train.run_folder import list_data_paths
 from penstock.jobs.train.worker_messages import WorkerTask
 from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers
-from penstock.jobs.train.worker_watch import RestartTimes, Workers, watch_workers
+from penstock.jobs.train.worker_watch import LostWorkerError, RestartTimes, Workers, watch_workers
 from penstock.storage.store_path import AnyPath
 from penstock.training.checkpoint import read_step
 from penstock.training.distribution import check_backend
@@ -73,9 +73,11 @@ class WorkerPlan:
         times: RestartTimes | None = None
         with self.connect() as make_workers, _closing(make_workers(), training.folder) as workers:
             while True:
-                tasks = self._make_tasks(training, workers.find_address())
-                workers.start(tasks)
-                reason = watch_workers(workers, self.num_workers, watcher, times)
+                try:
+                    workers.start(self._make_tasks(training, workers.find_address()))
+                    reason = watch_workers(workers, self.num_workers, watcher, times)
+                except LostWorkerError as error:
+                    reason = str(error)
                 if reason is None:
                     return
                 times = RestartTimes()

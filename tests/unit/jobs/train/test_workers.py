@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import re
+import subprocess
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
@@ -18,7 +19,7 @@ pytest.importorskip("keras")
 from penstock.jobs.train import worker_watch as module
 from penstock.jobs.train.worker_messages import EventWatcher, dump_error, load_error, relay_event
 from penstock.jobs.train.worker_process import WorkerProcess
-from penstock.jobs.train.worker_watch import RestartTimes, watch_workers
+from penstock.jobs.train.worker_watch import LostWorkerError, RestartTimes, watch_workers
 from penstock.jobs.train.workers import WorkerPlan, check_size, make_plan, name_function
 from penstock.storage.store_path import parse_store_path
 from penstock.training.checkpoint import Checkpoint, Checkpoints
@@ -194,6 +195,50 @@ def test_error_of_penstock_is_raised_as_it_was_rather_than_what_it_caused():
     assert any("1" in note for note in caught.value.__notes__)
 
 
+@pytest.mark.parametrize(
+    "effect",
+    [
+        {"kind": "lost", "text": "connection closed by peer", "name": "XlaRuntimeError"},
+        {"kind": "exit", "status": -6, "log": "the service is gone"},
+    ],
+)
+def test_error_of_penstock_is_raised_though_the_other_worker_reports_a_loss(effect):
+    sent = dump_error(StateError("state", expected="x", got="y"))
+    lost = {"kind": "lost", "text": "connection closed by peer", "name": "XlaRuntimeError"}
+    for answers in (
+        [[(1, sent)], [(0, effect)]],
+        [[(0, effect), (1, sent)]],
+        [[(0, lost)], [(0, END)], [(1, sent)]],  # the loss is known first
+    ):
+        with pytest.raises(StateError) as caught:
+            watch_workers(Script(*answers), 2, Listener())
+        assert caught.value.got == "y"
+
+
+def test_worker_that_was_killed_is_named_rather_than_the_one_that_lost_it():
+    lost = {"kind": "lost", "text": "connection closed by peer", "name": "XlaRuntimeError"}
+    assert watch_workers(Script([(0, lost)], [(0, END), (1, KILLED)]), 3, Listener()).startswith("Worker 1")
+
+
+@pytest.mark.parametrize("line", ['{"kind": "no', "oops\n", "\udcff\n"])
+def test_line_that_is_cut_or_no_json_ends_the_worker_with_an_event(monkeypatch, line):
+    text = '{"kind": "done"}\n' + line
+    written = text.encode("utf-8", "surrogateescape")
+    program = f"import sys; sys.stdout.buffer.write({written!r}); sys.stdout.flush(); sys.stdin.read()"
+    if not line.endswith("\n"):  # the process is killed while it writes
+        program = program.replace("sys.stdin.read()", "import os; os.kill(os.getpid(), 9)")
+    popen = subprocess.Popen
+    monkeypatch.setattr(
+        subprocess, "Popen", lambda args, **rest: popen([sys.executable, "-c", program], **rest)
+    )
+    process = WorkerProcess()
+    try:
+        process._reader.join(timeout=60)
+        assert [event["kind"] for event in process.take_events()] == ["done", "exit"]
+    finally:
+        process.stop()
+
+
 def test_other_error_of_a_worker_is_raised_with_its_traceback():
     try:
         raise KeyError("depth")
@@ -233,6 +278,20 @@ def test_workers_open_the_folder_of_a_data_set_in_a_store(monkeypatch, training,
     attempts = [Script([(0, DONE), (1, DONE)])]
     launch(monkeypatch, training, attempts)
     assert attempts[0].tasks[1].data == ["s3://ponds/data"]
+
+
+def test_worker_that_is_lost_while_it_starts_is_started_again(monkeypatch, training):
+    class Gone(Script):
+        def start(self, tasks):
+            raise LostWorkerError("Worker 1 did not start (its node is gone)")
+
+    attempts = [Gone(), Script([(0, DONE), (1, DONE)])]
+    launch(monkeypatch, training, attempts)
+    assert attempts[0].is_stopped
+    assert "its node is gone" in training.watcher.notes[0]
+    with pytest.raises(WorkerError) as caught:
+        launch(monkeypatch, training, [Gone() for _ in range(9)])
+    assert "its node is gone" in caught.value.got
 
 
 def test_group_that_is_lost_again_and_again_without_progress_is_an_error(monkeypatch, training):
