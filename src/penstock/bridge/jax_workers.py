@@ -48,10 +48,17 @@ def join_workers(address: str, rank: int, num_workers: int) -> None:
         address,
         num_workers,
         rank,
+        # Anyone who reaches the port could join, and by default JAX listens on all interfaces.
+        coordinator_bind_address=address,
         initialization_timeout=_JOIN_SECONDS,
         heartbeat_timeout_seconds=_HEARTBEAT_SECONDS,
         shutdown_timeout_seconds=_LEAVE_SECONDS,
     )
+
+
+def count_gpus() -> int:
+    """Return how many GPUs JAX uses in this process; 0 on CPUs."""
+    return jax.local_device_count() if jax.default_backend() == "gpu" else 0
 
 
 def keep_compiled(folder: Path) -> None:

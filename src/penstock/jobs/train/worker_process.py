@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Final
 
+from penstock.errors import OptionError
 from penstock.foundation.keras_backend import VARIABLE
 from penstock.jobs.train.worker_messages import Event, WorkerTask
 
@@ -195,9 +196,14 @@ class Seat:
 
 
 class LocalWorkers:
-    """Workers as processes of this machine."""
+    """Workers as processes of this machine.
 
-    def __init__(self) -> None:
+    Args:
+        num_gpus: Number of GPUs that this process can use; 0 trains on CPUs.
+    """
+
+    def __init__(self, num_gpus: int = 0) -> None:
+        self._num_gpus = num_gpus
         self._seats: list[Seat] = []
         self._variables: list[dict[str, str]] = []
 
@@ -209,7 +215,7 @@ class LocalWorkers:
         """Start one process per task."""
         if not self._seats:
             self._seats = [Seat() for _ in tasks]
-            self._variables = [{} if len(tasks) == 1 else {_VISIBLE: _choose_devices(task)} for task in tasks]
+            self._variables = [self._choose_variables(task) for task in tasks]
         for seat, task, variables in zip(self._seats, tasks, self._variables, strict=True):
             seat.start(task, variables)
 
@@ -232,10 +238,43 @@ class LocalWorkers:
         for each in self._seats:
             each.close()
 
+    def _choose_variables(self, task: WorkerTask) -> dict[str, str]:
+        if not self._num_gpus or task.num_workers == 1:
+            return {}
+        return {_VISIBLE: choose_devices(task.rank, task.num_devices or 1, os.environ.get(_VISIBLE))}
 
-def _choose_devices(task: WorkerTask) -> str:
-    """Return the GPUs of a worker, of which no other worker of this machine has one."""
-    number = task.num_devices or 1
-    mine = range(task.rank * number, (task.rank + 1) * number)
-    visible = [each for each in os.environ.get(_VISIBLE, "").split(",") if each]
-    return ",".join(visible[at] if visible else str(at) for at in mine if not visible or at < len(visible))
+
+def choose_devices(rank: int, number: int, visible: str | None) -> str:
+    """Return the GPUs of a worker, of which no other worker of this machine has one.
+
+    Args:
+        rank: Number of the worker.
+        number: Number of GPUs of each worker.
+        visible: GPUs that this process can use, as `CUDA_VISIBLE_DEVICES` names them; None for all.
+    """
+    mine = range(rank * number, (rank + 1) * number)
+    if visible is None:
+        return ",".join(map(str, mine))
+    return ",".join([each for each in visible.split(",") if each][mine.start : mine.stop])
+
+
+def check_gpus(num_workers: int, num_devices: int | None, num_gpus: int) -> None:
+    """Refuse workers of this machine that would have to share a GPU.
+
+    Args:
+        num_workers: Number of workers.
+        num_devices: Number of GPUs of each worker; one by default.
+        num_gpus: Number of GPUs that this process can use; 0 trains on CPUs.
+
+    Raises:
+        OptionError: There are fewer GPUs than the workers need.
+    """
+    number = num_devices or 1
+    if num_gpus and num_workers > 1 and num_workers * number > num_gpus:
+        raise OptionError(
+            "num_workers",
+            field="num_workers",
+            expected=f"at most {num_gpus // number} with {number} GPUs each: {num_gpus} GPUs can be used",
+            got=num_workers,
+            advice=f"Use fewer workers, or more GPUs in {_VISIBLE}; JAX_PLATFORMS=cpu trains on CPUs.",
+        )

@@ -23,7 +23,7 @@ from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import list_choices, show
 from penstock.jobs.train.run_folder import list_data_paths
 from penstock.jobs.train.worker_messages import WorkerTask
-from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers
+from penstock.jobs.train.worker_process import MEMORY_VARIABLE, LocalWorkers, check_gpus
 from penstock.jobs.train.worker_watch import LostWorkerError, RestartTimes, Workers, watch_workers
 from penstock.storage.store_path import AnyPath
 from penstock.training.checkpoint import read_step
@@ -99,7 +99,8 @@ class WorkerPlan:
         """Check what can be checked before data is read.
 
         Raises:
-            OptionError: An option is not valid, or the backend of Keras is another than JAX.
+            OptionError: An option is not valid, the backend of Keras is another than JAX, or this machine has
+                fewer GPUs than the workers need.
         """
         if self.engine not in get_args(Engine):
             expected = list_choices(get_args(Engine))
@@ -112,6 +113,8 @@ class WorkerPlan:
             expected, got = "none without a Ray cluster", show(self.address)
             raise OptionError("address", field="address", expected=expected, got=got, advice=advice)
         check_backend("num_devices" if self.num_workers == 1 else "num_workers")
+        if self.engine == "local":
+            check_gpus(self.num_workers, self.num_devices, count_gpus())
 
     def connect(self) -> contextlib.AbstractContextManager[Callable[[], Workers]]:
         """Connect to the cluster, if there is one; inside, a function makes the workers of a run.
@@ -120,7 +123,7 @@ class WorkerPlan:
             OptionError: There is no such cluster, or it does not accept the token.
         """
         if self.engine == "local":
-            return contextlib.nullcontext(LocalWorkers)
+            return contextlib.nullcontext(lambda: LocalWorkers(count_gpus()))
         with importing("engine='ray'", "ray"):
             from penstock.jobs.train.ray_workers import connected  # noqa: PLC0415 - Ray, when asked for
 
@@ -157,6 +160,13 @@ def _closing(workers: Workers, folder: Path) -> Iterator[Workers]:
     finally:
         workers.close()
         shutil.rmtree(folder / _COMPILED_NAME, ignore_errors=True)
+
+
+def count_gpus() -> int:
+    """Return how many GPUs this process can use; 0 where it computes on CPUs."""
+    from penstock.bridge import jax_workers  # noqa: PLC0415 - JAX, once its backend of Keras was chosen
+
+    return jax_workers.count_gpus()
 
 
 def name_function(function: Callable[[], Any]) -> tuple[str, ...]:

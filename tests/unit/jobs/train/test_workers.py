@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,8 +18,8 @@ from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 
 pytest.importorskip("keras")
 from penstock.jobs.train import worker_watch as module
-from penstock.jobs.train.worker_messages import EventWatcher, dump_error, load_error, relay_event
-from penstock.jobs.train.worker_process import WorkerProcess
+from penstock.jobs.train.worker_messages import EventWatcher, WorkerTask, dump_error, load_error, relay_event
+from penstock.jobs.train.worker_process import LocalWorkers, Seat, WorkerProcess, check_gpus, choose_devices
 from penstock.jobs.train.worker_watch import LostWorkerError, RestartTimes, watch_workers
 from penstock.jobs.train.workers import WorkerPlan, check_size, make_plan, name_function
 from penstock.storage.store_path import parse_store_path
@@ -237,6 +238,33 @@ def test_line_that_is_cut_or_no_json_ends_the_worker_with_an_event(monkeypatch, 
         assert [event["kind"] for event in process.take_events()] == ["done", "exit"]
     finally:
         process.stop()
+
+
+def test_gpus_are_divided_among_workers_of_this_machine():
+    assert [choose_devices(rank, 2, None) for rank in range(2)] == ["0,1", "2,3"]
+    assert [choose_devices(rank, 1, "GPU-a,GPU-b") for rank in range(2)] == ["GPU-a", "GPU-b"]
+    assert choose_devices(1, 1, "") == ""
+
+
+@pytest.mark.parametrize("num_gpus", [0, 2])
+def test_hidden_gpus_stay_hidden(monkeypatch, num_gpus):
+    given = []
+    monkeypatch.setattr(Seat, "start", lambda self, task, variables: given.append(variables))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    tasks = [WorkerTask(folder="", data=[], rank=rank, num_workers=2) for rank in range(2)]
+    LocalWorkers(num_gpus).start(tasks)
+    assert [{**os.environ, **each}["CUDA_VISIBLE_DEVICES"] for each in given] == [""] * 2
+
+
+def test_more_local_workers_than_gpus_are_refused():
+    check_gpus(2, None, 2)
+    check_gpus(8, None, 0)  # CPUs
+    check_gpus(1, None, 1)
+    for num_workers, num_devices in ((3, None), (2, 2)):
+        with pytest.raises(OptionError) as caught:
+            check_gpus(num_workers, num_devices, 2)
+        assert caught.value.field == "num_workers"
+        assert caught.value.got == num_workers
 
 
 def test_other_error_of_a_worker_is_raised_with_its_traceback():
