@@ -98,6 +98,10 @@ class CloudServer:
             if status is not None:
                 _send(handler, status, b"<Error><Code>ConditionNotMet</Code></Error>")
                 return
+            if source := headers.get("x-goog-copy-source") or headers.get("x-ms-copy-source"):
+                path = urlsplit(source).path.lstrip("/").removeprefix(f"{ACCOUNT}/")
+                bucket, _, key = path.partition("/")
+                body = self.objects[bucket, unquote(key)].data
             _send(handler, 201 if "x-ms-version" in headers else 200, b"", self.put(*name, body))
         elif found is None:
             _send(handler, 404, b"<Error><Code>NoSuchKey</Code></Error>")

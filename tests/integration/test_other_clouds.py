@@ -118,6 +118,24 @@ def test_of_two_writers_one_wins(cloud, monkeypatch, scheme, overwrite):
 
 
 @both
+def test_shards_of_an_earlier_run_are_copied_inside_the_store(cloud, scheme):
+    out = f"{scheme}://animals/some folder/pets"
+    first = hashes(convert(out))
+    convert(out, 1, overwrite=True)
+    cloud.requests.clear()
+    again = convert(out, overwrite=True, resume=True)
+    assert hashes(again) == first
+    puts = [
+        headers
+        for method, path, headers in cloud.requests
+        if method == "PUT" and unquote(path).partition("?")[0].endswith(".tfrecord")
+    ]
+    assert len(puts) == len(first)
+    assert all("x-goog-copy-source" in each or "x-ms-copy-source" in each for each in puts)
+    assert len(list(ps.open(out)["train"])) == len(again["train"])
+
+
+@both
 def test_leftovers_are_removed(cloud, scheme):
     out = f"{scheme}://animals/pets"
     convert(out)
