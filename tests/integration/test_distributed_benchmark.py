@@ -62,3 +62,20 @@ def test_unknown_part_is_refused_by_name() -> None:
     done = run("--parts", "writing")
     assert done.returncode == 2
     assert "'writing'" in done.stderr
+
+
+@pytest.mark.long  # Ray is started
+def test_both_engines_convert_all_rows_to_the_same_number_of_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("ray")
+    size = ["--megabytes", "1", "--record-bytes", str(RECORD_BYTES), "--rows", "2000"]
+    choice = ["--parts", "conversion", "--workers", "1", "--quick"]
+    done = run(*choice, *size, "--data", str(tmp_path / "data"), "--out", str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "distributed-quick.json").read_text())
+    assert found["failures"] == []
+    turns = {each["entry"]: each for each in found["turns"]}
+    assert list(turns) == ["local", "ray"]
+    assert {each["num_records"] for each in turns.values()} == {2000}
+    assert turns["ray"]["num_bytes"] == turns["local"]["num_bytes"] > 0
+    assert all(each["seconds"] > 0 for each in turns.values())
+    assert not list((tmp_path / "data").rglob("scratch*"))
