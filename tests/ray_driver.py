@@ -51,7 +51,7 @@ def fingerprint_objects(folder: StorePath) -> dict[str, str]:
 
 
 def write_csv(folder: Path, num_rows: int = NUM_ROWS) -> Path:
-    path = folder / "rows.csv"
+    path = folder / ("rows.csv" if num_rows == NUM_ROWS else f"rows-{num_rows}.csv")
     if not path.exists():
         numbers = np.random.default_rng(3)
         words, kinds = numbers.integers(0, 10**6, num_rows), numbers.integers(0, 5, num_rows)
@@ -90,6 +90,8 @@ def write_stored(folder: Path) -> Path:
 
 CASES = {
     "csv": (write_csv, {"id": "id", "target": "kind"}, {"shard_bytes": 400_000}),
+    # More tasks than wait at the same time, so that some begin after the first reports.
+    "tasks": (lambda folder: write_csv(folder, 4 * NUM_ROWS), {"id": "id"}, {"shard_bytes": 1_600_000}),
     "ordered": (write_csv, {"target": "kind"}, {"shard_bytes": 400_000, "shuffle": False}),
     "gzip": (write_csv, {"target": "kind"}, {"num_shards": 3, "stratify": True, "compression": "gzip"}),
     "time": (write_csv, {}, {"time": "height", "num_shards": 2}),
