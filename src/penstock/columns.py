@@ -204,15 +204,12 @@ class Bytes(_Base):
 
     def pack(self) -> Bytes:
         """Return the same values, contiguous; self, if they are already."""
-        if self.is_packed:
-            return self
-        return Bytes.from_offsets(_concat(self._list_pieces()), make_offsets(self.sizes), self.present)
+        return self if self.is_packed else Bytes.concat([self])
 
     def _list_pieces(self) -> list[NDArray[np.uint8]]:
         """Return the parts of the arena with the values, in order; one if the values are contiguous."""
-        if self.is_packed:
-            return [self.arena[: self.stops[-1] if len(self) else 0]]
-        return [self.arena[a:b] for a, b in zip(self.starts.tolist(), self.stops.tolist(), strict=True)]
+        spans = zip(self.starts.tolist(), self.stops.tolist(), strict=True)
+        return [self.arena[: self.sizes.sum()]] if self.is_packed else [self.arena[a:b] for a, b in spans]
 
     def spans(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """Return arena, starts and stops as the compiled core takes them: contiguous."""
@@ -224,8 +221,7 @@ class Bytes(_Base):
 
     @classmethod
     def _concat(cls, columns: Sequence[Bytes]) -> Bytes:
-        # Large values are copied once, not into a packed column and then into this one.
-        arena = _concat([piece for each in columns for piece in each._list_pieces()])
+        arena = _concat([piece for each in columns for piece in each._list_pieces()])  # each is copied once
         return Bytes.from_offsets(arena, make_offsets(np.concatenate([each.sizes for each in columns])))
 
     def _pad(self, num_rows: int) -> Bytes:
@@ -246,9 +242,8 @@ class Bytes(_Base):
         return self.arena[self.starts[row] : self.stops[row]].tobytes()
 
     def __iter__(self) -> Iterator[bytes]:
-        view = self.arena.data
         for start, stop in zip(self.starts.tolist(), self.stops.tolist(), strict=True):
-            yield bytes(view[start:stop])
+            yield bytes(self.arena.data[start:stop])
 
     def tolist(self) -> list[bytes]:
         """Return the values as Python objects."""

@@ -24,7 +24,7 @@ from penstock.shards.manifest import MANIFEST_NAME, Manifest, parse_manifest
 from penstock.shards.shard_file import name_files
 from penstock.shards.tfds import TFDS_NAMES
 from penstock.storage.atomic import write_failure
-from penstock.storage.object_store import _open, _repeat, delete, fetch, list_objects
+from penstock.storage.object_store import copy, delete, fetch, list_objects
 from penstock.storage.request_threads import call_all
 from penstock.storage.store_path import StorePath
 
@@ -83,7 +83,7 @@ class RunFolder:
             copied = (name, tfindex_name(name), index_name(name))  # the index last
             for each in copied:
                 if each in self.sizes:
-                    _copy(self.path / each, folder / each)
+                    copy(self.path / each, folder / each)
         except NoSuchPathError:
             return None
         path = local / index_name(name)
@@ -106,11 +106,6 @@ class RunFolder:
         if found is None or len(found[0]) != entry.num_records + 1 or self.sizes[name] != entry.num_bytes:
             return None
         return entry if found[1] != "none" or tfindex_name(name) in self.sizes else None
-
-
-def _copy(source: StorePath, target: StorePath) -> None:
-    """Copy an object inside a bucket; its bytes stay in the store."""
-    _repeat(source, lambda: _open(source).copy(source.key, target.key))
 
 
 def find_unused(out: StorePath) -> list[RunFolder]:

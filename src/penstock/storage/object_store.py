@@ -249,6 +249,17 @@ def put(path: StorePath, data: bytes) -> None:
     _repeat(path, lambda: obstore.put(_open(path), path.key, data, use_multipart=False))
 
 
+def copy(source: StorePath, target: StorePath) -> None:
+    """Copy an object inside a bucket, whether or not the target exists; its bytes stay in the store.
+
+    Raises:
+        NoSuchPathError: There is no such object.
+        StoreError: The store does not answer, or refuses.
+    """
+    _refuse_read_only(target)
+    _repeat(source, lambda: obstore.copy(_open(source), source.key, target.key))
+
+
 def put_file(path: StorePath, file: Path) -> None:
     """Write an object with the content of a local file, in parts. The object appears when it is complete.
 
