@@ -204,7 +204,7 @@ class Bytes(_Base):
 
     def pack(self) -> Bytes:
         """Return the same values, contiguous; self, if they are already."""
-        return self if self.is_packed else Bytes.concat([self])
+        return self if self.is_packed else Bytes._concat([self])._masked(self.present)
 
     def _list_pieces(self) -> list[NDArray[np.uint8]]:
         """Return the parts of the arena with the values, in order; one if the values are contiguous."""
