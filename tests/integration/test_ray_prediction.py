@@ -7,10 +7,14 @@ import subprocess
 import sys
 from io import BytesIO
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from exported_runs import make_rows, make_run
+import penstock as ps
+from exported_runs import SMALL, build, make_rows, make_run, write_run
+from penstock.jobs.export.export import export_model
 from penstock.jobs.predict.evaluate import evaluate
 from penstock.jobs.predict.predict import predict
 from penstock.storage.object_store import fetch, list_objects, put_file
@@ -79,6 +83,55 @@ def start(nodes, folder, program=KILLED, **request):
     )
 
 
+def upload(folder, target):
+    """Copy the files of a folder to a store."""
+    for path in folder.rglob("*"):
+        if path.is_file():
+            put_file(target / path.relative_to(folder).as_posix(), path)
+
+
+@pytest.fixture
+def bucket(s3_port, monkeypatch):
+    """An empty bucket, which this process reaches as the workers do."""
+    empty_bucket(s3_port, "animals")
+    for name, value in set_environment(f"http://127.0.0.1:{s3_port}", {}).items():
+        monkeypatch.setenv(name, value)
+    return StorePath("s3", "animals", "new")
+
+
+def test_command_predicts_with_export_data_and_output_in_a_store(ray_nodes, bucket, tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    numbers = np.random.default_rng(2).normal(size=(1000, 2))
+    table = {"x": numbers[:, 0], "y": numbers[:, 1], "price": numbers @ [2.0, -1.0]}
+    data = ps.convert(table, tmp_path / "set", target="price")
+    pipeline = ps.Pipeline.fit(data)
+    settings = {"data": str(tmp_path / "set"), "model": SMALL.to_json()}
+    write_run(tmp_path / "run", build(pipeline), pipeline, settings)
+    export_model(tmp_path / "run", tmp_path / "export", format="onnx")
+    pq.write_table(pa.table({name: table[name] for name in ("x", "y")}), tmp_path / "new.parquet")
+    upload(tmp_path / "export", bucket / "export")
+    put_file(bucket / "rows/new.parquet", tmp_path / "new.parquet")
+    out = bucket / "out/prices.parquet"
+    command = "import sys; from penstock.cli.main import main; sys.exit(main())"
+    arguments = ["predict", str(bucket / "export"), str(bucket / "rows/*.parquet"), "--out", str(out)]
+    choices = ["--engine", "ray", "--address", ray_nodes.address, "--batch-size", "8", "--resume"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, *arguments, *choices],
+        env=ray_nodes.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    found = pq.read_table(BytesIO(fetch(out).data))
+    expected = predict(tmp_path / "export", tmp_path / "new.parquet", batch_size=8).table
+    assert found["row"].to_pylist() == list(range(1000))
+    assert found["price"].to_pylist() == pytest.approx(expected["price"].to_pylist(), rel=1e-5, abs=1e-6)
+    assert len(set(expected["price"].to_pylist())) > 800  # so that another order would be found
+    assert [each.path for each in list_objects(out.parent)] == [out]  # and no saved predictions
+
+
 @pytest.mark.long  # TensorFlow is loaded three times
 def test_killed_prediction_is_resumed_with_the_rows_of_one_process(ray_nodes, data, tmp_path):
     out = tmp_path / "out.parquet"
@@ -104,14 +157,9 @@ def check_table(found, expected):
 
 
 @pytest.mark.long  # TensorFlow is loaded three times
-def test_killed_prediction_to_a_store_is_resumed_from_the_store(ray_nodes, data, s3_port, monkeypatch):
-    empty_bucket(s3_port, "animals")
-    for name, value in set_environment(f"http://127.0.0.1:{s3_port}", {}).items():
-        monkeypatch.setenv(name, value)
-    folder, out = StorePath("s3", "animals", "run"), StorePath("s3", "animals", "new/out.parquet")
-    for path in (data / "run").rglob("*"):
-        if path.is_file():
-            put_file(folder / path.relative_to(data / "run").as_posix(), path)
+def test_killed_prediction_to_a_store_is_resumed_from_the_store(ray_nodes, data, bucket):
+    folder, out = bucket.with_name("run"), bucket / "out.parquet"
+    upload(data / "run", folder)
     put_file(folder.with_name("rows") / "new.jsonl", data / "new.jsonl")
     request = {"run": str(folder), "data": "s3://animals/rows/*.jsonl", "out": str(out)}
     killed = start(ray_nodes, data, **request, most=60, resume=False)
