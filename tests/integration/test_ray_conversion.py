@@ -133,8 +133,9 @@ def list_shards(manifest: dict[str, object]) -> dict[str, str]:
     return {shard["file"]: shard["sha256"] for split in splits for shard in split["shards"]}
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("stages", [("reading", "writing"), ("writing", "reading")])
+@pytest.mark.parametrize(
+    "stages", [("reading", "writing"), pytest.param(("writing", "reading"), marks=pytest.mark.long)]
+)
 def test_three_nodes_of_which_one_is_killed_disk_and_store_have_the_same_shards(
     nodes, tmp_path, bucket, stages
 ):
