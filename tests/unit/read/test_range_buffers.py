@@ -155,6 +155,7 @@ def test_an_iteration_holds_the_current_and_the_next_window(file):
         assert read(buffers, list(range(start, start + 100))) == expected(file, range(start, start + 100))
     assert buffers._num_bytes == 100 * FRAME
     assert is_freed(file, 100 * FRAME)
+    assert read(buffers, [3999]) == expected(file, [3999])  # now all requests are sent
     assert len(file.requests) == 40
 
 
