@@ -21,6 +21,7 @@ from penstock.storage.request_threads import RANGE_BYTES, request_threads, wait
 
 # To read this many unneeded bytes takes less time than another request.
 GAP_BYTES: Final = 256 << 10
+_MAX_ADDRESS: Final = 0.99 * 2**63  # computed in floats
 _LEAST_KEPT: Final = 256 << 20
 _ANNOUNCES_KEPT: Final = 3  # windows of a loader: the current one, the next, and one that is not quite done
 
@@ -32,26 +33,16 @@ class RangeFile(Protocol):
         """Return a range of bytes by one request."""
 
 
-# An address is the number of an object and an offset in it, so that one search serves all objects.
-_OFFSET_BITS: Final = 44
-
-
 class Frames(NamedTuple):
     """Frames of several objects, in any order.
 
     Attributes:
-        begins: Address of each frame.
+        begins: Address of each frame: its offset, if all objects were concatenated with gaps between them.
         ends: Exclusive end of each frame.
     """
 
     begins: NDArray[np.int64]
     ends: NDArray[np.int64]
-
-    @classmethod
-    def at(cls, numbers: NDArray[np.int64], begins: NDArray[np.uint64], sizes: NDArray[np.uint64]) -> Frames:
-        """Return frames by the numbers of their objects, their offsets and their sizes."""
-        addresses = (numbers << _OFFSET_BITS) + begins.astype(np.int64)
-        return cls(addresses, addresses + sizes.astype(np.int64))
 
 
 class Piece:
@@ -60,26 +51,23 @@ class Piece:
     Attributes:
         start: Address of the first byte.
         stop: Exclusive end.
+        offset: Offset of the first byte in its object.
         future: Future of the bytes.
         num_left: Number of announced frames in it that were not read yet.
         number: Number by which it is held.
     """
 
-    __slots__ = ("future", "num_left", "number", "start", "stop")
+    __slots__ = ("future", "num_left", "number", "offset", "start", "stop")
 
     def __init__(
-        self, number: int, start: int, stop: int, num_frames: int, future: Future[memoryview]
+        self, number: int, start: int, stop: int, offset: int, num_frames: int, future: Future[memoryview]
     ) -> None:
         self.number = number
         self.start = start
         self.stop = stop
+        self.offset = offset
         self.future = future
         self.num_left = num_frames
-
-    @property
-    def offset(self) -> int:
-        """Offset of the first byte in its object."""
-        return self.start & ((1 << _OFFSET_BITS) - 1)
 
     @property
     def num_bytes(self) -> int:
@@ -118,14 +106,45 @@ class _Pieces(NamedTuple):
 class RangeBuffers:
     """Buffers with ranges of objects; safe to use from several threads."""
 
-    def __init__(self, files: Sequence[RangeFile]) -> None:
+    def __init__(self, files: Sequence[RangeFile], sizes: NDArray[np.int64]) -> None:
+        """Compute the addresses of objects; nothing is read yet.
+
+        Args:
+            files: The objects; each is taken when it is first read.
+            sizes: Size of each object, in bytes.
+
+        Raises:
+            OverflowError: All objects together have 8 EiB or more.
+        """
+        # One search serves all objects: each has a range of addresses as long as it is. Gaps between them
+        # keep frames of two objects from being joined.
+        gap = GAP_BYTES + 1
+        if len(sizes) and float(np.sum(sizes, dtype=np.float64)) + gap * len(sizes) > _MAX_ADDRESS:
+            raise OverflowError("all objects together have 8 EiB or more")
         self._files = files
+        self._sizes = sizes
+        self._starts = np.zeros(len(sizes), np.int64)
+        np.cumsum(sizes[:-1] + gap, out=self._starts[1:])
         self._lock = ProcessLock()
         self._pieces: OrderedDict[int, Piece] = OrderedDict()  # by number, oldest first
         self._next_number = 0
         self._sorted: _Pieces | None = None  # None if pieces came since, or one was found that is released
         self._num_bytes = 0
         self._largest_announce = 0
+
+    def locate(
+        self, numbers: NDArray[np.int64], begins: NDArray[np.uint64], sizes: NDArray[np.uint64]
+    ) -> Frames:
+        """Return frames by the numbers of their objects, their offsets and their sizes.
+
+        Raises:
+            ValueError: A frame is not in its object.
+        """
+        ends = begins + sizes
+        if np.any(ends > self._sizes[numbers].astype(np.uint64)) or np.any(ends < begins):
+            raise ValueError("a frame ends after its object")  # its address would be in the next object
+        starts = self._starts[numbers]
+        return Frames(starts + begins.astype(np.int64), starts + ends.astype(np.int64))
 
     def announce(self, frames: Frames) -> None:
         """Request frames that are read soon."""
@@ -182,9 +201,13 @@ class RangeBuffers:
             self._num_bytes = 0
 
     def _fetch(self, start: int, stop: int) -> memoryview:
-        number = start >> _OFFSET_BITS
-        first = number << _OFFSET_BITS
+        number, first = self._find_object(start)
         return self._files[number].fetch(start - first, stop - first)
+
+    def _find_object(self, address: int) -> tuple[int, int]:
+        """Return the number of the object with an address, and the address of its first byte."""
+        number = int(np.searchsorted(self._starts, address, side="right")) - 1
+        return number, int(self._starts[number])
 
     def _find(self, frames: Frames) -> tuple[_Pieces, NDArray[np.int64]]:
         """Return all pieces, and the index among them of the one that covers each frame, or -1."""
@@ -211,7 +234,8 @@ class RangeBuffers:
         for first, last in cut_ranges(begins, ends):
             start, stop = int(begins[first]), int(ends[first:last].max())
             future = request_threads().submit(partial(self._fetch, start, stop), is_urgent=is_urgent)
-            piece = Piece(self._next_number, start, stop, last - first, future)
+            offset = start - self._find_object(start)[1]
+            piece = Piece(self._next_number, start, stop, offset, last - first, future)
             self._next_number += 1
             self._pieces[piece.number] = piece
             self._num_bytes += piece.num_bytes

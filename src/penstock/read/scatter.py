@@ -46,7 +46,9 @@ class Scatter:
         self._lock = ProcessLock()
         self._mappings: dict[int, _native.Mapping] = {}
         self._lost: dict[int, PenstockError] = {}
-        self._ranges = RangeBuffers(rows.shards.list_ranges()) if rows.is_remote else None
+        self._ranges = None
+        if rows.is_remote:
+            self._ranges = RangeBuffers(rows.shards.list_ranges(), rows.shards.list_identities()[:, 0])
         most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         # Files that stay open are shared by all threads; half of the descriptors are left to the rest of the
         # process.
@@ -111,20 +113,20 @@ class Scatter:
 
     def _find_ranges(self, wanted: NDArray[np.int64], ranges: RangeBuffers) -> list[_native.MixedSegment]:
         """Return the frames of rows in an object store, in buffers."""
-        begins, sizes, frames = self._list_frames(wanted)
+        begins, sizes, frames = self._list_frames(wanted, ranges)
         pieces, which = ranges.take(frames)
         sources: list[_Source] = [(-1, ranges.wait_for(piece), piece.offset) for piece in pieces]
         return [(sources, which.astype(np.uint32), begins, sizes, [])]
 
     def _list_frames(
-        self, wanted: NDArray[np.int64]
+        self, wanted: NDArray[np.int64], ranges: RangeBuffers
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Frames]:
         """Return where the frames of rows begin, their sizes, and both for all files together."""
         which, numbers = self._places.find_files(wanted)
         if not self._known.issuperset(numbers):
             self._learn(numbers)
         begins, sizes = self._places.find_frames(wanted, which, numbers)
-        return begins, sizes, Frames.at(np.array(numbers, np.int64)[which], begins, sizes)
+        return begins, sizes, ranges.locate(np.array(numbers, np.int64)[which], begins, sizes)
 
     def release(self) -> None:
         """Release what was read ahead and is not needed any more."""
@@ -185,7 +187,7 @@ class Scatter:
     def announce(self, wanted: NDArray[np.int64]) -> None:
         """Ask the kernel to read these rows into memory in the background."""
         if self._ranges is not None:
-            self._ranges.announce(self._list_frames(wanted)[2])
+            self._ranges.announce(self._list_frames(wanted, self._ranges)[2])
             return
         if self.rows.is_mapped:  # then all of every file was announced when it was mapped
             return

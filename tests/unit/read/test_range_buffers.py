@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 import time
 import weakref
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from penstock.errors import StoreError
 from penstock.read import range_buffers
-from penstock.read.range_buffers import Frames, RangeBuffers
+from penstock.read.range_buffers import RangeBuffers
 
 FRAME = 1000
 
@@ -39,15 +40,20 @@ class FakeObject:
         return sum(size for answer, size in self._answers if answer() is not None)
 
 
-def frames(numbers, files=0):
-    numbers = np.asarray(numbers, np.int64)
-    begins = (numbers * FRAME).astype(np.uint64)
-    return Frames.at(np.full(len(numbers), files, np.int64), begins, np.full(len(numbers), FRAME, np.uint64))
+def make_buffers(files):
+    return RangeBuffers(files, np.array([len(file.data) for file in files], np.int64))
 
 
-def read(buffers, numbers):
-    """Return the bytes of frames of the first object."""
-    pieces, which = buffers.take(frames(numbers))
+def frames(buffers, numbers, file=0):
+    begins = (np.asarray(numbers, np.int64) * FRAME).astype(np.uint64)
+    return buffers.locate(
+        np.full(len(begins), file, np.int64), begins, np.full(len(begins), FRAME, np.uint64)
+    )
+
+
+def read(buffers, numbers, file=0):
+    """Return the bytes of frames of an object."""
+    pieces, which = buffers.take(frames(buffers, numbers, file))
     found = []
     for number, piece in zip(numbers, which, strict=True):
         start = number * FRAME - pieces[piece].offset
@@ -73,8 +79,8 @@ def expected(file, numbers):
 
 
 def test_announced_frames_are_read_by_one_request_and_released_with_the_last(file):
-    buffers = RangeBuffers([file])
-    buffers.announce(frames(range(10, 20)))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, range(10, 20)))
     assert read(buffers, [12, 10, 19]) == expected(file, [12, 10, 19])
     assert buffers._num_bytes == file.num_alive == 10 * FRAME
     rest = [11, 13, 14, 15, 16, 17, 18]
@@ -85,17 +91,17 @@ def test_announced_frames_are_read_by_one_request_and_released_with_the_last(fil
 
 
 def test_a_released_frame_is_requested_again(file):
-    buffers = RangeBuffers([file])
-    buffers.announce(frames([1, 2]))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, [1, 2]))
     assert read(buffers, [1, 2, 1]) == expected(file, [1, 2, 1])
     assert read(buffers, [2]) == expected(file, [2])
     assert file.requests == [(FRAME, 3 * FRAME), (2 * FRAME, 3 * FRAME)]
 
 
 def test_frames_that_are_announced_twice_stay_until_both_are_read(file):
-    buffers = RangeBuffers([file])
-    buffers.announce(frames([5]))
-    buffers.announce(frames([5]))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, [5]))
+    buffers.announce(frames(buffers, [5]))
     assert read(buffers, [5]) == read(buffers, [5]) == expected(file, [5])
     assert buffers._num_bytes == 0
     assert len(file.requests) == 1
@@ -103,8 +109,8 @@ def test_frames_that_are_announced_twice_stay_until_both_are_read(file):
 
 def test_bytes_are_freed_with_each_released_buffer_although_no_other_is_announced(file, monkeypatch):
     monkeypatch.setattr(range_buffers, "GAP_BYTES", 0)
-    buffers = RangeBuffers([file])
-    buffers.announce(frames(range(0, 40, 2)))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, range(0, 40, 2)))
     for number in range(0, 40, 2):
         assert read(buffers, [number]) == expected(file, [number])
         assert is_freed(file, (20 - number // 2 - 1) * FRAME)
@@ -114,8 +120,8 @@ def test_bytes_are_freed_with_each_released_buffer_although_no_other_is_announce
 
 
 def test_clearing_frees_all_bytes(file):
-    buffers = RangeBuffers([file])
-    buffers.announce(frames(range(100)))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, range(100)))
     assert read(buffers, [5]) == expected(file, [5])
     assert file.num_alive == 100 * FRAME
     buffers.clear()
@@ -125,17 +131,17 @@ def test_clearing_frees_all_bytes(file):
 
 def test_frames_far_from_each_other_are_read_by_several_requests(file, monkeypatch):
     monkeypatch.setattr(range_buffers, "GAP_BYTES", 5 * FRAME)
-    buffers = RangeBuffers([file])
-    buffers.announce(frames([1, 4, 11, 30]))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, [1, 4, 11, 30]))
     assert read(buffers, [30, 1, 11, 4]) == expected(file, [30, 1, 11, 4])
     assert sorted(file.requests) == [(FRAME, 5 * FRAME), (11 * FRAME, 12 * FRAME), (30 * FRAME, 31 * FRAME)]
 
 
 def test_what_is_held_is_bounded_if_announced_frames_are_never_read(file, monkeypatch):
     monkeypatch.setattr(range_buffers, "_LEAST_KEPT", 100 * FRAME)
-    buffers = RangeBuffers([file])
+    buffers = make_buffers([file])
     for start in range(0, 4000, 50):
-        buffers.announce(frames(range(start, start + 50)))
+        buffers.announce(frames(buffers, range(start, start + 50)))
         assert buffers._num_bytes <= 150 * FRAME
         assert buffers._num_bytes == sum(piece.num_bytes for piece in buffers._pieces.values())
         for piece in list(buffers._pieces.values()):
@@ -146,10 +152,10 @@ def test_what_is_held_is_bounded_if_announced_frames_are_never_read(file, monkey
 
 
 def test_an_iteration_holds_the_current_and_the_next_window(file):
-    buffers = RangeBuffers([file])
-    buffers.announce(frames(range(100)))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, range(100)))
     for start in range(0, 3900, 100):
-        buffers.announce(frames(range(start + 100, start + 200)))
+        buffers.announce(frames(buffers, range(start + 100, start + 200)))
         assert buffers._num_bytes <= 200 * FRAME
         assert is_freed(file, 200 * FRAME)
         assert read(buffers, list(range(start, start + 100))) == expected(file, range(start, start + 100))
@@ -160,9 +166,9 @@ def test_an_iteration_holds_the_current_and_the_next_window(file):
 
 
 def test_a_failed_request_is_raised_and_sent_again_at_the_next_attempt(file):
-    buffers = RangeBuffers([file])
+    buffers = make_buffers([file])
     file.error = StoreError("no answer")
-    buffers.announce(frames([7]))
+    buffers.announce(frames(buffers, [7]))
     with pytest.raises(StoreError):
         read(buffers, [7])
     file.error = None
@@ -170,8 +176,8 @@ def test_a_failed_request_is_raised_and_sent_again_at_the_next_attempt(file):
 
 
 def test_threads_read_different_frames_at_once(file):
-    buffers = RangeBuffers([file])
-    buffers.announce(frames(range(1000)))
+    buffers = make_buffers([file])
+    buffers.announce(frames(buffers, range(1000)))
     wrong = []
 
     def work(first):
@@ -187,3 +193,67 @@ def test_threads_read_different_frames_at_once(file):
         thread.join()
     assert not wrong
     assert buffers._num_bytes == 0
+
+
+class ManyObjects(Sequence):
+    """Objects that are made when they are read, each with two frames that hold its number."""
+
+    def __init__(self, num_files):
+        self._num_files = num_files
+
+    def __len__(self):
+        return self._num_files
+
+    def __getitem__(self, number):
+        file = FakeObject(0)
+        file.data = number.to_bytes(8, "little") * (2 * FRAME // 8)
+        return file
+
+
+@pytest.mark.parametrize("number", [0, 524_287, 524_288, 524_289, 1_500_000, 2_999_999])
+def test_every_one_of_millions_of_objects_has_its_own_address(number):
+    files = ManyObjects(3_000_000)
+    buffers = RangeBuffers(files, np.full(len(files), 2 * FRAME, np.int64))
+    buffers.announce(frames(buffers, [0, 1], number))
+    assert read(buffers, [1, 0], number) == [number.to_bytes(8, "little") * (FRAME // 8)] * 2
+
+
+def test_offsets_beyond_16_tib_are_those_of_their_object():
+    requests = []
+
+    class Huge:
+        def fetch(self, start, stop):
+            requests.append((start, stop))
+            return memoryview(bytes(stop - start))
+
+    buffers = RangeBuffers([Huge(), Huge()], np.array([2**50, 2**50], np.int64))
+    for number in (0, 1):
+        at = buffers.locate(np.array([number]), np.array([2**49], np.uint64), np.array([8], np.uint64))
+        pieces, _ = buffers.take(at)
+        buffers.wait_for(pieces[0])
+        assert pieces[0].offset == 2**49
+    assert requests == [(2**49, 2**49 + 8)] * 2
+
+
+def test_frames_of_neighbouring_objects_are_not_joined():
+    files = [FakeObject(2), FakeObject(0), FakeObject(3)]
+    buffers = make_buffers(files)
+    at = buffers.locate(
+        np.array([2, 0]), np.array([0, FRAME], np.uint64), np.array([FRAME, FRAME], np.uint64)
+    )
+    pieces, which = buffers.take(at)
+    found = [bytes(buffers.wait_for(pieces[piece])) for piece in which]
+    assert found == [files[2].data[:FRAME], files[0].data[FRAME:]]
+    assert [file.requests for file in files] == [[(FRAME, 2 * FRAME)], [], [(0, FRAME)]]
+
+
+@pytest.mark.parametrize(("begin", "size"), [(1999, 2), (2**64 - 8, 16), (2**63, 1)])
+def test_a_frame_outside_its_object_is_refused(begin, size):
+    buffers = make_buffers([FakeObject(2), FakeObject(2)])
+    with pytest.raises(ValueError):
+        buffers.locate(np.array([0]), np.array([begin], np.uint64), np.array([size], np.uint64))
+
+
+def test_more_bytes_than_there_are_addresses_are_refused():
+    with pytest.raises(OverflowError):
+        RangeBuffers([None] * 4, np.full(4, 2**61, np.int64))
