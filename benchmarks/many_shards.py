@@ -18,6 +18,7 @@ import tempfile
 import time
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,9 @@ from penstock import _native
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
+from penstock.read import listing
+from penstock.read.opening import open_files
+from penstock.read.options import ReadOptions
 from penstock.read.order import SplitOrder, shard_slice
 from penstock.read.range_buffers import GAP_BYTES
 from penstock.read.scatter import Scatter
@@ -101,6 +105,7 @@ def measure(folder: Path) -> None:
     watch = Watch()
     split = open_dataset(folder)["train"]
     watch.show("ps.open, with a status of every shard")
+    measure_store(folder)
     watch = Watch()
     split.loader(batch_size=BATCH_SIZE, shuffle=True)
     watch.show("make a loader")
@@ -118,6 +123,19 @@ def measure(folder: Path) -> None:
         for start in range(0, len(rows), BATCH_SIZE):
             read_scattered(scatter, plan, Losses("raise", 0), rows[start : start + BATCH_SIZE])
         watch.show(f"read random rows, {turn} time, per row", len(rows), "µs")
+
+
+def measure_store(folder: Path) -> None:
+    """Open the data set as if it were in an object store: its manifest is read from the disk."""
+    manifest = load_manifest(folder)
+    with patch.object(listing, "load_manifest", lambda _: manifest):
+        open_files("s3://none/warm-up", ReadOptions())  # loads the modules, which is not measured
+        watch = Watch()
+        rows = open_files("s3://none/data", ReadOptions()).splits["train"]
+        watch.show("open in a store, without the manifest")
+    watch = Watch()
+    Scatter(rows).check(is_strict=True)
+    watch.show("make a reader of it, and check all shards")
 
 
 def count_ranges(

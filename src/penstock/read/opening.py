@@ -174,9 +174,9 @@ def open_files(
         remote = RemoteShards(listing.folders, options, kept)
 
     def open_one(file: File) -> Shard:
+        if isinstance(file.folder, StorePath) and remote is not None:
+            return remote.open(file.folder, file.name, file.entry)
         path = file.path
-        if isinstance(path, StorePath) and remote is not None:
-            return remote.open(path, file.entry)
         if file.entry is None:
             index: Index = load_index(OpenFile(Path(path)), options)
         else:
@@ -186,7 +186,8 @@ def open_files(
     def open_group(files: Sequence[File], pool: ThreadPoolExecutor) -> ShardList:
         if is_strict and remote is None and num_files > _MOST_CHECKED and _is_declared(files, options):
             return open_many(files, options, kept)
-        return ShardList(list(pool.map(open_one, files)))
+        declared = None if remote is None else remote.open_many(files)
+        return ShardList(list(pool.map(open_one, files))) if declared is None else declared
 
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
         splits = {

@@ -7,6 +7,7 @@ is one object; without it, the index of each shard is read, and without that the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 
@@ -18,8 +19,16 @@ from penstock.columns import Compression
 from penstock.errors import ChangedFileError, CorruptRecordError, NoSuchPathError
 from penstock.foundation.process import ProcessLock
 from penstock.read.damage import Damage
-from penstock.read.index import FileIndex, check_compression, holds_no_record, not_tfrecord, refuse_foreign
+from penstock.read.index import (
+    FileIndex,
+    Index,
+    check_compression,
+    holds_no_record,
+    not_tfrecord,
+    refuse_foreign,
+)
 from penstock.read.options import ReadOptions
+from penstock.read.range_buffers import cut_ranges
 from penstock.shards.combined_index import (
     COMBINED_NAME,
     CombinedHeader,
@@ -33,6 +42,7 @@ from penstock.storage.compression import FIRST_BYTES, inflate
 from penstock.storage.object_store import fetch
 from penstock.storage.open_file import FileIdentity
 from penstock.storage.remote_file import RemoteFile, SequentialReader
+from penstock.storage.request_threads import call_all
 from penstock.storage.store_path import StorePath
 
 # A combined index of up to this size is read whole: eight million records.
@@ -59,8 +69,11 @@ class CombinedIndex:
         self._data: memoryview | None = None  # of the whole object, if it is small
         self._etag: str | None = None
 
-    def read_offsets(self, number: int) -> NDArray[np.uint64] | None:
-        """Return the offsets of the records of a shard; None if the index is missing or does not fit.
+    def read_offsets(self, numbers: Sequence[int]) -> dict[int, NDArray[np.uint64]]:
+        """Return the offsets of the records of shards, by number.
+
+        Parts that are near to each other in the index are read by one request, and several requests are sent
+        at a time. Shards are left out if the index is missing, or if their part does not fit.
 
         Raises:
             StoreError: The store does not answer, or refuses.
@@ -70,17 +83,40 @@ class CombinedIndex:
                 self._read_header()
                 self._is_read = True
         header = self._header
-        if header is None:
+        if header is None or not numbers:
+            return {}
+        wanted = np.unique(np.array(numbers, np.int64))
+        begins, ends = header.starts[wanted], header.starts[wanted + 1]
+        if self._data is not None:
+            return self._decode(header, wanted, 0, self._data)
+        groups = cut_ranges(begins, ends)
+        calls = [partial(self._fetch, int(begins[first]), int(ends[last - 1])) for first, last in groups]
+        # One range is read by this thread, which may itself be one of those that send requests.
+        answers = [calls[0]()] if len(calls) == 1 else call_all(calls)
+        found: dict[int, NDArray[np.uint64]] = {}
+        for (first, last), data in zip(groups, answers, strict=True):
+            if data is not None:
+                found |= self._decode(header, wanted[first:last], int(begins[first]), data)
+        return found
+
+    def _fetch(self, start: int, stop: int) -> memoryview | None:
+        """Return a range of the index; None if it is no longer the one whose header was read."""
+        try:
+            return memoryview(fetch(self._path, start, stop, etag=self._etag).data)
+        except (ChangedFileError, NoSuchPathError):
             return None
-        start, stop = int(header.starts[number]), int(header.starts[number + 1])
-        data = self._data
-        if data is None:
-            try:
-                data = memoryview(fetch(self._path, start, stop, etag=self._etag).data)
-            except (ChangedFileError, NoSuchPathError):
-                return None
-            start, stop = 0, len(data)
-        return header.decode_part(number, self._shards[number], data[start:stop], self._largest)
+
+    def _decode(
+        self, header: CombinedHeader, numbers: NDArray[np.int64], offset: int, data: memoryview
+    ) -> dict[int, NDArray[np.uint64]]:
+        """Return the offsets of the records of shards from a range of the index that begins at `offset`."""
+        found = {}
+        for number in numbers.tolist():
+            start, stop = int(header.starts[number]) - offset, int(header.starts[number + 1]) - offset
+            offsets = header.decode_part(number, self._shards[number], data[start:stop], self._largest)
+            if offsets is not None:
+                found[number] = offsets
+        return found
 
     def _read_header(self) -> None:
         is_small = max_bytes(self._shards) <= _WHOLE_BYTES
@@ -94,7 +130,11 @@ class CombinedIndex:
 
 
 class RemoteIndex:
-    """The index of a shard that a manifest declares; offsets are loaded with the first record."""
+    """The index of a shard that a manifest declares; offsets are loaded with the first record.
+
+    Attributes:
+        combined: Index of all shards, and the number of this shard in it.
+    """
 
     is_scanned = False
     note = ""
@@ -121,7 +161,7 @@ class RemoteIndex:
         self._file = file
         self._entry = entry
         self._options = options
-        self._combined = combined
+        self.combined = combined
         self._lock = ProcessLock()
         self._offsets: NDArray[np.uint64] | None = None
 
@@ -151,11 +191,24 @@ class RemoteIndex:
                 self._offsets = self._load()
             return self._offsets
 
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the offsets are in memory."""
+        return self._offsets is not None
+
+    def set_offsets(self, offsets: NDArray[np.uint64]) -> None:
+        """Set the offsets that the index of all shards has; they are ignored if they do not fit the shard."""
+        with self._lock:
+            if self._offsets is None and self._fits(offsets):
+                self._offsets = offsets
+
+    def _fits(self, offsets: NDArray[np.uint64]) -> bool:
+        return self.compression != "none" or int(offsets[-1]) == self._entry.num_bytes
+
     def _load(self) -> NDArray[np.uint64]:
-        combined, number = self._combined
-        offsets = combined.read_offsets(number)
-        is_plain = self.compression == "none"
-        if offsets is None or (is_plain and int(offsets[-1]) != self._entry.num_bytes):
+        combined, number = self.combined
+        offsets = combined.read_offsets([number]).get(number)
+        if offsets is None or not self._fits(offsets):
             offsets = self._read_own()
         if offsets is not None and len(offsets) == len(self) + 1:
             return offsets
@@ -184,6 +237,26 @@ class RemoteIndex:
 
     def distrust(self) -> None:
         """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
+
+
+def load_offsets(indexes: Sequence[Index]) -> None:
+    """Load indexes of several shards, with as few requests as possible, and several at a time.
+
+    Raises:
+        StoreError: The store does not answer, or refuses.
+    """
+    missing = [index for index in indexes if isinstance(index, RemoteIndex) and not index.is_loaded]
+    groups: dict[CombinedIndex, dict[int, RemoteIndex]] = {}
+    for index in missing:
+        combined, number = index.combined
+        groups.setdefault(combined, {})[number] = index
+    for combined, mine in groups.items():
+        for number, offsets in combined.read_offsets(list(mine)).items():
+            mine[number].set_offsets(offsets)
+    # The others have an index of their own, or are scanned.
+    rest = [partial(getattr, index, "offsets") for index in missing if not index.is_loaded]
+    for _ in call_all(rest):
+        pass
 
 
 def scan_object(file: RemoteFile, options: ReadOptions) -> FileIndex:

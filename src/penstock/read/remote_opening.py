@@ -1,25 +1,39 @@
 """Opening of shards in object stores. Loaded with the first of them, because it needs `obstore`.
 
-In: the files of a listing. Out: shards. Those that a manifest declares need no request yet.
+In: the files of a listing. Out: shards. Those that a manifest declares need no request yet, and are made when
+they are used: a data set may have 100,000 of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import repeat
+from typing import Final, overload
+
+import numpy as np
+from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError
+from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
-from penstock.read.listing import DatasetFolder
+from penstock.read.listing import DatasetFolder, File
 from penstock.read.options import ReadOptions
-from penstock.read.remote_index import CombinedIndex, RemoteIndex, scan_object
+from penstock.read.range_buffers import RangeFile
+from penstock.read.remote_index import CombinedIndex, RemoteIndex, load_offsets, scan_object
 from penstock.read.remote_shard import RemoteCompressedShard, RemoteShard, ShardObject
 from penstock.read.shard import Shard
+from penstock.read.shard_list import ShardList, list_entries
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
 from penstock.storage.open_file import KeptFiles
 from penstock.storage.range_cache import find_cache
 from penstock.storage.remote_file import RemoteFile
-from penstock.storage.store_path import StorePath
+from penstock.storage.store_path import AnyPath, StorePath
+
+# A shard that is read in order keeps the last range of it in memory.
+_MOST_IN_ORDER: Final = 4
 
 
 class RemoteShards:
@@ -39,7 +53,7 @@ class RemoteShards:
         self._options = options
         self._kept = kept
         self._cache = find_cache(options.store_cache_bytes)
-        self._declared: dict[StorePath, tuple[CombinedIndex, int, ManifestCompression]] = {}
+        self._declared: dict[StorePath, dict[str, tuple[CombinedIndex, int, ManifestCompression]]] = {}
         for folder in folders:
             at = folder.shards_path
             if isinstance(at, StorePath):
@@ -47,20 +61,28 @@ class RemoteShards:
                 combined = CombinedIndex(at, shards, options)
                 compression = folder.manifest.compression
                 _check_compression(folder, options)
-                self._declared |= {
-                    at / shard.name: (combined, number, compression) for number, shard in enumerate(shards)
-                }
+                names = [shard.name for shard in shards]
+                numbered = zip(repeat(combined), range(len(shards)), repeat(compression), strict=False)
+                self._declared.setdefault(at, {}).update(zip(names, numbered, strict=True))
 
-    def open(self, path: StorePath, entry: ShardEntry | None) -> Shard:
+    def open_many(self, files: Sequence[File]) -> ShardList | None:
+        """Return shards, each made when it is first used; None if not all are declared and in a store."""
+        if all(file.entry is not None and isinstance(file.folder, StorePath) for file in files):
+            return DeclaredObjects(files, self.open)
+        return None
+
+    def open(self, folder: StorePath, name: str, entry: ShardEntry | None) -> Shard:
         """Return a shard.
 
         Args:
-            path: Path of the object.
+            folder: Folder of the object.
+            name: Name of the object.
             entry: Entry of the object in a manifest; None scans the object.
 
         Raises:
             PenstockError: The object does not exist, or is not a TFRecord file.
         """
+        path = folder / name
         if entry is None:
             file = RemoteFile(path)
             file.refuse_missing_version()
@@ -68,7 +90,7 @@ class RemoteShards:
             index: Index = scan_object(file, self._options)
             version = file.version
         else:
-            combined, number, compression = self._declared[path]
+            combined, number, compression = self._declared[folder][name]
             file = ShardObject(path, entry.num_bytes)
             file.use_cache(self._cache, entry.sha256)
             index = RemoteIndex(file, entry, compression, self._options, (combined, number))
@@ -76,6 +98,147 @@ class RemoteShards:
         if index.compression == "none":
             return RemoteShard(file, index)
         return RemoteCompressedShard(file, index, version, self._kept)
+
+
+class DeclaredObjects(ShardList):
+    """Shards in object stores that manifests declare, each made when it is first used.
+
+    Args:
+        files: The files.
+        open_one: Makes a shard from its folder, its name and its entry in a manifest.
+        base: Shards to read once from the first record to the last; then only the most recent ones are kept.
+    """
+
+    def __init__(
+        self,
+        files: Sequence[File],
+        open_one: Callable[[StorePath, str, ShardEntry], Shard],
+        base: DeclaredObjects | None = None,
+    ) -> None:
+        self._files = files
+        self._entries = list_entries(files)
+        self._open_one = open_one
+        self._base = base
+        self._lock = ProcessLock()
+        self._made: OrderedDict[int, Shard] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @overload
+    def __getitem__(self, index: int) -> Shard: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Shard]: ...
+    def __getitem__(self, index: int | slice) -> Shard | Sequence[Shard]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        made = self._made.get(number)
+        if made is None:
+            # Another thread may have made it too: all use the first one, which caches its index.
+            made = self._made.setdefault(number, self._make(number))
+            while self._base is not None and len(self._made) > _MOST_IN_ORDER:
+                self._made.popitem(last=False)
+        return made
+
+    def _make(self, number: int) -> Shard:
+        if self._base is not None:
+            return self._base[number].in_order()
+        folder, name, *_ = self._files[number]
+        if not isinstance(folder, StorePath):
+            raise TypeError(f"{folder} is not in an object store")
+        return self._open_one(folder, name, self._entries[number])
+
+    def __iter__(self) -> Iterator[Shard]:
+        return (self[number] for number in range(len(self)))
+
+    @cached_property
+    def num_records(self) -> list[int]:
+        """Number of records of each shard."""
+        return [entry.num_records for entry in self._entries]
+
+    @cached_property
+    def num_bytes(self) -> int:
+        """Size of all shards, in bytes."""
+        return sum(entry.num_bytes for entry in self._entries)
+
+    @property
+    def has_damage(self) -> bool:
+        """Whether a record is known to be damaged; no index of a store has damaged records."""
+        return False
+
+    @cached_property
+    def is_remote(self) -> bool:
+        """Whether all shards are read by ranges of objects, and not compressed."""
+        return bool(self._files) and all(file.compression == "none" for file in self._files)
+
+    def list_ranges(self) -> Sequence[RangeFile]:
+        """Return the shards as files that are read by ranges, each made when it is first used."""
+        return _RangeFiles(self) if self.is_remote else super().list_ranges()
+
+    @property
+    def paths(self) -> list[AnyPath]:
+        """Path of each shard."""
+        return [file.path for file in self._files]
+
+    @property
+    def names(self) -> list[str]:
+        """File name of each shard."""
+        return [file.name for file in self._files]
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """Remarks by file name."""
+        return {}
+
+    def in_order(self) -> ShardList:
+        """Return the shards to read once from the first record to the last."""
+        return DeclaredObjects(self._files, self._open_one, self)
+
+    def list_plain(self) -> list[bytes]:
+        """Return b"" for each shard: none is a file on a disk."""
+        return [b""] * len(self)
+
+    def list_identities(self) -> NDArray[np.int64]:
+        """Return size, modification time and inode of each shard; the last two are 0."""
+        identities = np.zeros((len(self), 3), np.int64)
+        identities[:, 0] = [entry.num_bytes for entry in self._entries]
+        return identities
+
+    def find_suspects(self) -> list[int]:
+        """Return no shard: each request demands the version of the object that was read first."""
+        return []
+
+    def load_indexes(self, numbers: Sequence[int]) -> None:
+        """Load the indexes of shards, with as few requests as possible.
+
+        Raises:
+            StoreError: The store does not answer, or refuses.
+        """
+        with self._lock:  # threads of a loader often need the same ones
+            load_offsets([self[number].index for number in numbers])
+
+
+class _RangeFiles(Sequence[RangeFile]):
+    """Objects of shards, each made when it is first used."""
+
+    def __init__(self, shards: ShardList) -> None:
+        self._shards = shards
+
+    def __len__(self) -> int:
+        return len(self._shards)
+
+    @overload
+    def __getitem__(self, index: int) -> RangeFile: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[RangeFile]: ...
+    def __getitem__(self, index: int | slice) -> RangeFile | Sequence[RangeFile]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        ranges = self._shards[index].ranges
+        if ranges is None:
+            raise TypeError(f"{self._shards[index].path} is not read by ranges")
+        return ranges
 
 
 def _check_compression(folder: DatasetFolder, options: ReadOptions) -> None:

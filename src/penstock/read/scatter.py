@@ -6,7 +6,7 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 from __future__ import annotations
 
 import resource
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -19,7 +19,6 @@ from penstock.read.range_buffers import Frames, RangeBuffers
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.storage.open_file import OpenFile
-from penstock.storage.request_threads import call_all
 
 _Source: TypeAlias = "tuple[int, _native.Buffer | _native.Mapping | None, int]"
 
@@ -207,21 +206,13 @@ class Scatter:
 
     def _learn(self, numbers: list[int]) -> None:
         if self._ranges is not None:
-            self._read_indexes([number for number in numbers if number not in self._known])
+            self.rows.shards.load_indexes([number for number in numbers if number not in self._known])
         with self._lock:
             for number in numbers:
                 if number not in self._known:
                     offsets = np.ascontiguousarray(self.rows.shards[number].index.offsets)
                     self._places.set(number, offsets)
                     self._known.add(number)
-
-    def _read_indexes(self, numbers: list[int]) -> None:
-        """Read the indexes of files in an object store, several at a time."""
-        indexes = [self.rows.shards[number].index for number in numbers]
-        if indexes:
-            indexes[0].offsets  # noqa: B018 - reads the index of all shards, if there is one
-        for _ in call_all([partial(getattr, index, "offsets") for index in indexes[1:]]):
-            pass
 
 
 def _load(shard: Shard, records: NDArray[np.int64]) -> bytes:

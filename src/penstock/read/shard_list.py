@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import groupby
 from pathlib import Path
 from typing import overload
@@ -27,6 +27,7 @@ from penstock.read.shard import CompressedShard, Shard
 from penstock.shards.entry import ShardEntry
 from penstock.shards.index import INDEX_FOLDER, INDEX_SUFFIX
 from penstock.storage.open_file import FileIdentity, KeptFiles
+from penstock.storage.request_threads import call_all
 from penstock.storage.store_path import AnyPath
 
 _TASK_FILES = 1024  # number of files per task
@@ -72,9 +73,9 @@ class ShardList(Sequence[Shard]):
         """Whether all shards are in an object store."""
         return bool(self._shards) and len(self.list_ranges()) == len(self._shards)
 
-    def list_ranges(self) -> list[RangeFile]:
+    def list_ranges(self) -> Sequence[RangeFile]:
         """Return the shards in an object store, as files that are read by ranges."""
-        return [shard.ranges for shard in self._shards if shard.ranges is not None]
+        return [shard.ranges for shard in self if shard.ranges is not None]
 
     @property
     def paths(self) -> list[AnyPath]:
@@ -110,6 +111,11 @@ class ShardList(Sequence[Shard]):
     def find_suspects(self) -> list[int]:
         """Return the numbers of the shards that may have changed, to be checked one by one."""
         return list(range(len(self)))
+
+    def load_indexes(self, numbers: Sequence[int]) -> None:
+        """Load the indexes of shards, several at a time; useful if each is a request."""
+        for _ in call_all([partial(getattr, self[number].index, "offsets") for number in numbers]):
+            pass
 
 
 class DeclaredShards(ShardList):
@@ -183,7 +189,7 @@ class DeclaredShards(ShardList):
         """Whether all shards are in an object store."""
         return False
 
-    def list_ranges(self) -> list[RangeFile]:
+    def list_ranges(self) -> Sequence[RangeFile]:
         """Return the shards in an object store, as files that are read by ranges."""
         return []
 

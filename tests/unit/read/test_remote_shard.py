@@ -20,8 +20,12 @@ from penstock.errors import (
 )
 from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
-from penstock.read import range_buffers
+from penstock.read import range_buffers, remote_index
 from penstock.read.remote_shard import ShardObject
+from penstock.shards.combined_index import COMBINED_NAME, decode_combined
+from penstock.shards.manifest import load_manifest
+from penstock.storage.object_store import fetch
+from penstock.storage.store_path import StorePath
 from store_server import put_object, upload_folder
 
 NUM_ROWS = 6000
@@ -157,6 +161,59 @@ def test_two_requests_come_before_the_first_ranges(s3):
         names = [each.key.rpartition("/")[2] for each in s3.requests]
         assert names[:2] == ["penstock.json", "all.idx"]
         assert all(name.endswith(".tfrecord") for name in names[2:])
+
+
+@pytest.mark.parametrize("shuffle", [False, True, "global"])
+def test_a_large_index_of_all_shards_is_read_by_its_header_and_one_range(s3, monkeypatch, shuffle):
+    monkeypatch.setattr(remote_index, "_WHOLE_BYTES", 0)
+    table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
+    ps.convert(table, "s3://animals/large", target="sold", num_shards=20, overwrite=True)
+    s3.clear()
+    split = ps.open("s3://animals/large")["train"]
+    prices = [inputs["price"] for inputs, _ in split.loader(batch_size=600, shuffle=shuffle)]
+    assert len(np.unique(np.concatenate(prices))) == len(split)
+    names = [each.key.rpartition("/")[2] for each in s3.requests]
+    assert names[:3] == ["penstock.json", "all.idx", "all.idx"]
+    assert all(name.endswith(".tfrecord") for name in names[3:])
+
+
+def test_distant_parts_of_the_index_of_all_shards_are_read_by_requests_of_their_own(s3, monkeypatch):
+    monkeypatch.setattr(remote_index, "_WHOLE_BYTES", 0)
+    table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
+    ps.convert(table, "s3://animals/parts", target="sold", num_shards=20, overwrite=True)
+    shards = ps.open("s3://animals/parts")["train"]._rows.shards
+    expected = {number: shards[number].index.offsets.tolist() for number in (2, 3, 4, 11, 19)}
+    for gap, num_requests in ((range_buffers.GAP_BYTES, 1), (0, 3)):
+        monkeypatch.setattr(range_buffers, "GAP_BYTES", gap)
+        shards = ps.open("s3://animals/parts")["train"]._rows.shards
+        shards.load_indexes([0])  # the header too
+        s3.clear()
+        shards.load_indexes([11, 3, 19, 2, 4, 3])
+        assert s3.count(ending="all.idx") == len(s3.requests) == num_requests
+        assert {number: shards[number].index.offsets.tolist() for number in expected} == expected
+        shards.load_indexes([11, 3])
+        assert len(s3.requests) == num_requests
+
+
+def test_a_damaged_part_of_the_index_of_all_shards_is_replaced_by_that_of_the_shard(s3, server, monkeypatch):
+    monkeypatch.setattr(remote_index, "_WHOLE_BYTES", 0)
+    table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
+    ps.convert(table, "s3://animals/dented", target="sold", num_shards=4, overwrite=True)
+    split = ps.open("s3://animals/dented")["train"]
+    expected = [shard.index.offsets.tolist() for shard in split._rows.shards]
+    at = split._rows.shards.paths[0].parent / COMBINED_NAME
+    data = bytearray(fetch(at).data)
+    entries = list(load_manifest(StorePath("s3", "animals", "dented")).shards())
+    number = [entry.name for entry in entries].index(split._rows.shards.names[1])
+    header = decode_combined(memoryview(bytes(data)), entries)
+    data[int(header.starts[number])] ^= 1
+    put_object(server, "animals", at.key, bytes(data))
+    shards = ps.open("s3://animals/dented")["train"]._rows.shards
+    s3.clear()
+    shards.load_indexes(range(4))
+    assert [shard.index.offsets.tolist() for shard in shards] == expected
+    assert s3.count(ending=".tfrecord") == 0
+    assert s3.count(ending=".tfrecord.idx") == 1
 
 
 def test_single_shards_and_patterns_use_the_manifest(proxy, local):
