@@ -18,7 +18,7 @@ from penstock.errors import OptionError
 SCHEMES: Final = ("s3", "gs", "az", "https", "http")
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<bucket>[^/]*)/*(?P<key>.*)", re.DOTALL)
 _WEB: Final = ("https", "http")
-_UNQUOTED: Final = "/~!$&'()*+,;=:@"  # characters of a path that need no quotes
+_UNQUOTED: Final = "/~!$&'()+*,;=:@"  # characters of a path that need no quotes
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(:\d+)?")
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 
