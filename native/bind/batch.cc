@@ -266,6 +266,47 @@ nb::tuple take_strings(nb::handle bytes, nb::handle begins, nb::handle ends, nb:
   return take_pieces(strings.arena, strings.pieces(), rows);
 }
 
+// The strings of several columns, each given as (arena, starts, stops), one after the other: (arena, offsets).
+nb::tuple join_strings(const nb::list& given) {
+  std::vector<nb::object> held;
+  std::vector<Strings> columns;
+  size_t count = 0;
+  for (nb::handle each : given) {
+    need(nb::isinstance<nb::tuple>(each) && nb::len(each) == 3, "columns", "expected tuples of three arrays");
+    const auto parts = nb::borrow<nb::tuple>(each);
+    held.push_back(parts);
+    columns.emplace_back(parts[0], parts[1], parts[2]);
+    count += columns.back().starts.rows();
+  }
+  NewArray offsets(DType::kInt64, {count + 1});
+  int64_t* end = offsets.as<int64_t>();
+  *end = 0;
+  for (const Strings& strings : columns) {
+    const Pieces pieces = strings.pieces();
+    for (size_t i = 0; i < pieces.num_rows; i++, end++) {
+      const int64_t start = pieces.starts[i], stop = pieces.stops[i];
+      need(0 <= start && start <= stop && stop <= pieces.num_items, "stops", "one is not inside the arena");
+      need(!__builtin_add_overflow(*end, stop - start, end + 1), "stops", "more bytes than any memory has");
+    }
+  }
+  NewArray out(DType::kUInt8, {static_cast<size_t>(*end)});
+  {
+    const Unlocked unlocked(count * 10 + static_cast<size_t>(*end) / 8);
+    uint8_t* to = out.data;
+    for (const Strings& strings : columns) {
+      const Pieces pieces = strings.pieces();
+      for (size_t i = 0; i < pieces.num_rows;) {
+        const size_t first = i++;
+        while (i < pieces.num_rows && pieces.starts[i] == pieces.stops[i - 1]) i++;  // contiguous: one copy
+        const auto size = static_cast<size_t>(pieces.stops[i - 1] - pieces.starts[first]);
+        if (size != 0) std::memcpy(to, strings.arena.data + pieces.starts[first], size);
+        to += size;
+      }
+    }
+  }
+  return nb::make_tuple(out.object, offsets.object);
+}
+
 nb::tuple take_lists(nb::handle given, nb::handle divided, nb::handle rows) {
   const ArrayView values = view_of(given, "values", {});
   const ArrayView offsets = vector_of(divided, "offsets", {DType::kInt64});
@@ -336,6 +377,7 @@ void bind_batching(nb::module_& m) {
   m.def("pad", &pad, "values"_a, "offsets"_a, "length"_a, "value"_a, "from_end"_a);
   m.def("pad_mask", &pad_mask, "offsets"_a, "length"_a);
   m.def("take_strings", &take_strings, "arena"_a, "starts"_a, "stops"_a, "rows"_a);
+  m.def("join_strings", &join_strings, "columns"_a);
   m.def("take_lists", &take_lists, "values"_a, "offsets"_a, "rows"_a);
   m.def("random_words", &random_words, "seed"_a, "epoch"_a, "purpose"_a, "records"_a, "count"_a);
   m.def("permute", &permute<false>, "seed"_a, "epoch"_a, "purpose"_a, "size"_a, "positions"_a);

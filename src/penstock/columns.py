@@ -206,11 +206,6 @@ class Bytes(_Base):
         """Return the same values, contiguous; self, if they are already."""
         return self if self.is_packed else Bytes._concat([self])._masked(self.present)
 
-    def _list_pieces(self) -> list[NDArray[np.uint8]]:
-        """Return the parts of the arena with the values, in order; one if the values are contiguous."""
-        spans = zip(self.starts.tolist(), self.stops.tolist(), strict=True)
-        return [self.arena[: self.sizes.sum()]] if self.is_packed else [self.arena[a:b] for a, b in spans]
-
     def spans(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """Return arena, starts and stops as the compiled core takes them: contiguous."""
         return self.arena, np.ascontiguousarray(self.starts), np.ascontiguousarray(self.stops)
@@ -221,8 +216,7 @@ class Bytes(_Base):
 
     @classmethod
     def _concat(cls, columns: Sequence[Bytes]) -> Bytes:
-        arena = _concat([piece for each in columns for piece in each._list_pieces()])  # each is copied once
-        return Bytes.from_offsets(arena, make_offsets(np.concatenate([each.sizes for each in columns])))
+        return Bytes.from_offsets(*_native.join_strings([each.spans() for each in columns]))
 
     def _pad(self, num_rows: int) -> Bytes:
         starts, stops = np.zeros(num_rows, np.int64), np.zeros(num_rows, np.int64)

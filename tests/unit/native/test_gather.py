@@ -33,6 +33,24 @@ def test_taken_strings_are_those_of_the_rows(data, values):
     assert offsets.tolist() == np.cumsum([0, *(len(values[row]) for row in rows)]).tolist()
 
 
+@settings(max_examples=150)
+@given(st.lists(st.lists(st.tuples(st.binary(max_size=20), st.integers(0, 2)), max_size=6), max_size=4))
+def test_joined_strings_are_those_of_all_columns_in_order(columns):
+    spans = []
+    for column in columns:
+        arena, starts, stops = b"#", [], []
+        for value, gap in column:  # without a gap, a string begins where the one before it ends
+            starts.append(len(arena) + gap)
+            arena += b"#" * gap + value
+            stops.append(len(arena))
+        spans.append((np.frombuffer(arena, np.uint8), np.array(starts, np.int64), np.array(stops, np.int64)))
+    got, offsets = _native.join_strings(spans)
+    values = [value for column in columns for value, _ in column]
+    assert (got.dtype, offsets.dtype) == (np.uint8, np.int64)
+    assert got.tobytes() == b"".join(values)
+    assert offsets.tolist() == np.cumsum([0, *map(len, values)]).tolist()
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2), (0,)])
 def test_taken_lists_are_those_of_the_rows(dtype, shape):
@@ -67,11 +85,21 @@ ARENA = np.zeros(4, np.uint8)
 ROW = np.zeros(1, np.int64)
 
 
+def join(start, stop):
+    _native.join_strings([(ARENA, np.array([start]), np.array([stop]))])
+
+
 def take(start, stop, row=0):
     _native.take_strings(ARENA, np.array([start]), np.array([stop]), np.array([row]))
 
 
 BAD_CALLS = {
+    "a joined string past the arena": ("stops arena", lambda: join(0, 5)),
+    "a joined string before the arena": ("stops arena", lambda: join(-1, 4)),
+    "a joined string that goes back": ("stops arena", lambda: join(2, 1)),
+    "joined places at both ends": ("stops arena", lambda: join(-(2**63), 2**63 - 1)),
+    "fewer stops of joined strings": ("stops starts", lambda: _native.join_strings([(ARENA, ROW, ROW[:0])])),
+    "a joined column without stops": ("columns three", lambda: _native.join_strings([(ARENA, ROW)])),
     "a row behind the last": ("rows row", lambda: take(0, 4, 1)),
     "a negative row": ("rows row", lambda: take(0, 4, -1)),
     "a string past the arena": ("rows values", lambda: take(0, 5)),
