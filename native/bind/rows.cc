@@ -7,6 +7,7 @@
 #include "bind/numpy.h"
 #include "bind/segments.h"
 #include "record/file_identity.h"
+#include "record/row_buffers.h"
 #include "record/row_files.h"
 #include "record/row_locations.h"
 
@@ -89,6 +90,12 @@ namespace {
 struct BoundRowFiles {
   nb::object locations;
   std::unique_ptr<RowFiles> files;
+};
+
+// Frames in memory with what keeps them alive.
+struct BoundRowBuffers {
+  std::unique_ptr<Segments> segments;
+  std::unique_ptr<RowBuffers> buffers;
 };
 
 // Locations with the arrays that they point into.
@@ -182,11 +189,21 @@ bool prefetch_rows(const BoundRowFiles& self, const Rows& rows) {
   return self.files->prefetch(rows.data(), rows.shape(0));
 }
 
-void make_reader(BoundRowReader* self, nb::object given_files, nb::object given_decoder) {
-  const auto& files = *nb::cast<const BoundRowFiles&>(given_files).files;
+void make_buffers(BoundRowBuffers* self, nb::handle segment) {
+  nb::list one;
+  one.append(segment);
+  auto segments = std::make_unique<Segments>(nb::borrow<nb::sequence>(one));
+  auto buffers = std::make_unique<RowBuffers>(segments->items[0]);
+  new (self) BoundRowBuffers{std::move(segments), std::move(buffers)};
+}
+
+void make_reader(BoundRowReader* self, nb::object source, nb::object given_decoder) {
+  const RowFinder& finder = nb::isinstance<BoundRowBuffers>(source)
+                                ? static_cast<const RowFinder&>(*nb::cast<const BoundRowBuffers&>(source).buffers)
+                                : *nb::cast<const BoundRowFiles&>(source).files;
   const auto& decoder = nb::cast<const Decoder&>(given_decoder);
-  auto reader = std::make_unique<RowReader>(files, decoder);
-  new (self) BoundRowReader{{given_files, given_decoder}, std::move(reader)};
+  auto reader = std::make_unique<RowReader>(finder, decoder);
+  new (self) BoundRowReader{{source, given_decoder}, std::move(reader)};
 }
 
 // One row of four numbers for each file: see read_identities().
@@ -239,8 +256,9 @@ void bind_rows(nb::module_& m) {
       .def("__init__", &make_files, "locations"_a, "paths"_a, "identities"_a, "most_open"_a, "most_pinned"_a, "maps"_a)
       .def("prefetch", &prefetch_rows, "rows"_a)
       .def_prop_ro("num_open", [](const BoundRowFiles& self) { return self.files->num_open(); });
+  nb::class_<BoundRowBuffers>(m, "RowBuffers").def("__init__", &make_buffers, "segment"_a);
   nb::class_<BoundRowReader>(m, "RowReader")
-      .def("__init__", &make_reader, "files"_a, "decoder"_a)
+      .def("__init__", &make_reader, "source"_a, "decoder"_a)
       .def("read", &read_rows, "rows"_a);
 }
 

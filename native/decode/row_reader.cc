@@ -7,7 +7,7 @@ namespace penstock {
 
 bool RowReader::read(const int64_t* rows, size_t count, Decoded& out) const {
   RowSegment found;
-  if (!files_.find(rows, count, found)) return false;
+  if (!finder_.find(rows, count, found)) return false;
   std::vector<Segment> segments;
   segments.push_back(std::move(found.segment));
   out = decoder_.decode(segments);

@@ -1,18 +1,18 @@
-// Any rows of files into columns: located, read, checked and decoded without Python.
+// Any rows into columns: located, read, checked and decoded without Python.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 #include "decode/decode.h"
-#include "record/row_files.h"
+#include "record/row_finder.h"
 
 namespace penstock {
 
 class RowReader {
  public:
   // Both must outlive the reader.
-  RowReader(const RowFiles& files, const Decoder& decoder) : files_(files), decoder_(decoder) {}
+  RowReader(const RowFinder& finder, const Decoder& decoder) : finder_(finder), decoder_(decoder) {}
 
   const Decoder& decoder() const { return decoder_; }
 
@@ -20,7 +20,7 @@ class RowReader {
   bool read(const int64_t* rows, size_t count, Decoded& out) const;
 
  private:
-  const RowFiles& files_;
+  const RowFinder& finder_;
   const Decoder& decoder_;
 };
 

@@ -9,10 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "foundation/pool.h"
-#include "record/fetch.h"
 #include "record/file_identity.h"
 #include "record/mapping.h"
+#include "record/row_finder.h"
 #include "record/row_locations.h"
 
 namespace penstock {
@@ -28,15 +27,7 @@ struct OpenedFile {
   OpenedFile& operator=(const OpenedFile&) = delete;
 };
 
-// A segment of rows with what keeps it alive.
-struct RowSegment {
-  Segment segment;
-  Buffer which, begins, sizes;
-  Buffer loaded;  // frames of files that could not stay open
-  std::vector<std::shared_ptr<const OpenedFile>> files;
-};
-
-class RowFiles {
+class RowFiles : public RowFinder {
  public:
   struct File {
     std::string path;  // empty if the rows of the file cannot be read here
@@ -50,13 +41,12 @@ class RowFiles {
 
   // The locations must outlive this.
   RowFiles(const RowLocations& locations, std::vector<File> files, const Limits& limits);
-  ~RowFiles();
+  ~RowFiles() override;
   RowFiles(const RowFiles&) = delete;
   RowFiles& operator=(const RowFiles&) = delete;
 
-  // Finds rows, in that order. False if there is no such row, its location is not known, or its file cannot be opened
-  // or has changed. Any number of threads may call it.
-  bool find(const int64_t* rows, size_t count, RowSegment& out) const;
+  // False also if the location of a row is not known, or its file cannot be opened or has changed.
+  bool find(const int64_t* rows, size_t count, RowSegment& out) const override;
 
   // Asks the kernel to read rows into memory in the background. False as for find().
   bool prefetch(const int64_t* rows, size_t count) const;

@@ -81,8 +81,6 @@ class ColumnSet:
     # The same of all columns.
     def all_arrays(self) -> list[tuple[Any, NDArray[np.int64] | None, NDArray[np.bool_] | None]]: ...
 
-# Reads rows of open files, each given as (descriptor, mapping or None) and by a row of identities as in
-# `RowLocations.find_unchanged`; the owner keeps the descriptors open.
 # The files of a split, of which the most recently used ones stay open. A path is empty if a file is not to be
 # read; identities are rows of (size, time of modification in ns, inode).
 class RowFiles:
@@ -104,8 +102,12 @@ class RowFiles:
 # ns; -1 if it is not a regular file that can be found.
 def identify_files(folder: bytes, names: Sequence[str]) -> NDArray[np.int64]: ...
 
+# Rows in memory: row i is record i of the segment.
+class RowBuffers:
+    def __init__(self, segment: MixedSegment) -> None: ...
+
 class RowReader:
-    def __init__(self, files: RowFiles, decoder: Decoder) -> None: ...
+    def __init__(self, source: RowFiles | RowBuffers, decoder: Decoder) -> None: ...
     # Columns of rows in that order; None if a file has changed or a record has a fault.
     def read(self, rows: NDArray[np.int64]) -> ColumnSet | None: ...
 

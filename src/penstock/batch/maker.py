@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.batch.batch_plan import Ticket, cut_picks, join_picks
 from penstock.batch.stats import LoaderMeter
-from penstock.batch.supply import RowSource
+from penstock.batch.supply import FetchedRows, RowSource
 from penstock.columns import CodedColumns, pad_array, take_rows
 from penstock.errors import FieldError
 from penstock.read.order import Picks
@@ -235,6 +235,7 @@ class BatchJob(Generic[_K]):
         self._builder = maker.pipeline.begin(num_rows, num_parts)
         rows = maker.source.native_rows(self._picks)
         self.native = None if rows is None else self._builder.begin_native(rows, num_parts)
+        self._read_taken = None if rows is None else rows.read
         self.is_long_to_finish = self.native is not None and self.native.has_pieces  # which are joined
         self._slices: list[_Slice | None] = [None] * num_parts  # None: made by the core, or not yet
 
@@ -246,7 +247,7 @@ class BatchJob(Generic[_K]):
         made = _Slice(self._picks if whole else cut_picks(self._picks, slice(first, stop)))
         self._slices[part] = made
         try:
-            columns, made.picks, faults = self._maker.source.fetch(self._ticket, made.picks)
+            columns, made.picks, faults = self._fetch(made.picks, first, stop)
             middle = time.perf_counter()
             made.is_read = True
             self._transform(part, made, columns, faults)
@@ -255,6 +256,13 @@ class BatchJob(Generic[_K]):
         except Exception as error:
             made.error = error
         self._maker.meter.made(middle - begin, time.perf_counter() - middle)
+
+    def _fetch(self, picks: Picks, first: int, stop: int) -> FetchedRows:
+        """Return the columns of the rows of a slice, without rows that cannot be read."""
+        columns = None if self._read_taken is None else self._read_taken(first, stop)
+        if columns is not None:
+            return FetchedRows(columns, picks, {})
+        return self._maker.source.fetch(self._ticket, picks)
 
     def _transform(self, part: int, made: _Slice, columns: CodedColumns, faults: Faults) -> None:
         """Write the arrays of the rows of a slice without those that a transform rejects."""

@@ -78,6 +78,10 @@ class DecodePlan:
             known = self._reader = (files, made)
         return known[1]
 
+    def buffer_reader(self, buffers: _native.RowBuffers) -> _native.RowReader:
+        """Return a reader that decodes rows in memory by this plan."""
+        return _native.RowReader(buffers, self._decoder)
+
     def as_columns(self, decoded: _native.ColumnSet) -> CodedColumns:
         """Return what the core decoded by this plan as columns; each is made when it is asked for."""
         return RowColumns(DecodedColumns(self._fields, decoded))

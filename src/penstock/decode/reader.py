@@ -133,10 +133,29 @@ def read_scattered(
 def find_native_rows(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> NativeRows | None:
     """Return rows that the core can read by itself.
 
-    None if a file is compressed or known to be unreadable, or one of the rows is known to be bad.
+    None if a file is compressed or known to be unreadable, one of the rows is known to be bad, or one in an
+    object store did not arrive yet.
     """
+    if scatter.rows.is_remote:
+        return _take_arrived(scatter, plan, wanted)
     reader = _find_reader(scatter, plan, wanted)
     return None if reader is None else NativeRows(plan.names, reader, wanted)
+
+
+def _take_arrived(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> NativeRows | None:
+    """Take all rows of a batch out of the buffers of an object store, which is faster than slice by slice."""
+    buffers = None if scatter.rows.damaged(wanted) else scatter.take_arrived(wanted)
+    if buffers is None:
+        return None
+    reader = plan.buffer_reader(buffers)
+    numbers = np.arange(len(wanted))
+
+    def read(first: int, stop: int) -> CodedColumns | None:
+        with naming_largest(scatter.rows, wanted[first:stop]):
+            decoded = reader.read(numbers[first:stop])
+        return None if decoded is None else plan.as_columns(decoded)
+
+    return NativeRows(plan.names, reader, numbers, read)
 
 
 def _find_reader(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> _native.RowReader | None:

@@ -53,11 +53,15 @@ class NativeRows(NamedTuple):
         names: Names of the columns.
         source: Reader of the files, or columns in memory.
         rows: Numbers of the rows.
+        read: Returns the columns of some consecutive ones of these rows, from the first to an exclusive end;
+            None if one has a fault. Given if the rows were taken out of buffers, where they are not found
+            again.
     """
 
     names: tuple[str, ...]
     source: _native.RowReader | _native.ColumnSet
     rows: NDArray[np.int64]
+    read: Callable[[int, int], CodedColumns | None] | None = None
 
 
 class DecodedColumns:

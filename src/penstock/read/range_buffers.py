@@ -74,6 +74,11 @@ class Piece:
         """Number of bytes."""
         return self.stop - self.start
 
+    @property
+    def has_arrived(self) -> bool:
+        """Whether the bytes are in memory."""
+        return self.future.done() and not self.future.cancelled() and self.future.exception() is None
+
 
 class _Pieces(NamedTuple):
     """Numbers of pieces in the order of their starts; the pieces may overlap.
@@ -169,10 +174,20 @@ class RangeBuffers:
             if used[0] < 0:
                 raise RuntimeError("a requested range does not cover its frames")
             chosen = [self._pieces[known.numbers[i]] for i in used.tolist()]
-            for piece, num_frames in zip(chosen, counts.tolist(), strict=True):
-                piece.num_left -= num_frames
-                if piece.num_left <= 0:
-                    self._forget(piece)
+            self._release(chosen, counts)
+        return chosen, which
+
+    def take_ready(self, frames: Frames) -> tuple[list[Piece], NDArray[np.int64]] | None:
+        """Return the same as `take` if the bytes of all frames have arrived; otherwise take nothing."""
+        with self._lock:
+            known, at = self._find(frames)
+            used, which, counts = np.unique(at, return_inverse=True, return_counts=True)
+            if used[0] < 0:
+                return None
+            chosen = [self._pieces[known.numbers[i]] for i in used.tolist()]
+            if not all(piece.has_arrived for piece in chosen):
+                return None
+            self._release(chosen, counts)
         return chosen, which
 
     def wait_for(self, piece: Piece) -> memoryview:
@@ -241,6 +256,13 @@ class RangeBuffers:
             self._num_bytes += piece.num_bytes
         self._sorted = None
         return True
+
+    def _release(self, pieces: Sequence[Piece], counts: NDArray[np.int64]) -> None:
+        """Count frames of pieces as read; a piece is forgotten with the last one."""
+        for piece, num_frames in zip(pieces, counts.tolist(), strict=True):
+            piece.num_left -= num_frames
+            if piece.num_left <= 0:
+                self._forget(piece)
 
     def _forget(self, piece: Piece) -> None:
         if self._pieces.pop(piece.number, None) is not None:

@@ -6,6 +6,7 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.foundation.process import ProcessLock
-from penstock.read.range_buffers import Frames, RangeBuffers
+from penstock.read.range_buffers import Frames, Piece, RangeBuffers
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.storage.open_file import OpenFile
@@ -110,12 +111,20 @@ class Scatter:
             begins[mine] = np.cumsum(sizes[mine]) - sizes[mine]
         return [(sources, which, begins, sizes, files)]
 
+    def take_arrived(self, wanted: NDArray[np.int64]) -> _native.RowBuffers | None:
+        """Return rows of an object store that are in memory, for the core; None if not all are."""
+        if self._ranges is None or self._lost or len(wanted) == 0:
+            return None
+        begins, sizes, frames = self._list_frames(wanted, self._ranges)
+        found = self._ranges.take_ready(frames)
+        if found is None:
+            return None
+        return _native.RowBuffers(_make_segment(self._ranges, *found, begins, sizes))
+
     def _find_ranges(self, wanted: NDArray[np.int64], ranges: RangeBuffers) -> list[_native.MixedSegment]:
         """Return the frames of rows in an object store, in buffers."""
         begins, sizes, frames = self._list_frames(wanted, ranges)
-        pieces, which = ranges.take(frames)
-        sources: list[_Source] = [(-1, ranges.wait_for(piece), piece.offset) for piece in pieces]
-        return [(sources, which.astype(np.uint32), begins, sizes, [])]
+        return [_make_segment(ranges, *ranges.take(frames), begins, sizes)]
 
     def _list_frames(
         self, wanted: NDArray[np.int64], ranges: RangeBuffers
@@ -213,6 +222,18 @@ class Scatter:
                     offsets = np.ascontiguousarray(self.rows.shards[number].index.offsets)
                     self._places.set(number, offsets)
                     self._known.add(number)
+
+
+def _make_segment(
+    ranges: RangeBuffers,
+    pieces: Sequence[Piece],
+    which: NDArray[np.int64],
+    begins: NDArray[np.uint64],
+    sizes: NDArray[np.uint64],
+) -> _native.MixedSegment:
+    """Return frames in buffers, whose bytes are waited for."""
+    sources: list[_Source] = [(-1, ranges.wait_for(piece), piece.offset) for piece in pieces]
+    return sources, which.astype(np.uint32), begins, sizes, []
 
 
 def _load(shard: Shard, records: NDArray[np.int64]) -> bytes:

@@ -175,6 +175,36 @@ def test_a_failed_request_is_raised_and_sent_again_at_the_next_attempt(file):
     assert read(buffers, [7]) == expected(file, [7])
 
 
+def wait_for_all(buffers):
+    for piece in list(buffers._pieces.values()):
+        buffers.wait_for(piece)
+
+
+def test_frames_are_taken_at_once_only_if_all_have_arrived(file):
+    buffers = make_buffers([file])
+    assert buffers.take_ready(frames(buffers, [3, 1])) is None  # never requested
+    assert not file.requests
+    buffers.announce(frames(buffers, range(10)))
+    wait_for_all(buffers)
+    assert buffers.take_ready(frames(buffers, [3, 3000])) is None
+    pieces, which = buffers.take_ready(frames(buffers, [3, 1]))
+    assert [piece.offset for piece in pieces] == [0]
+    assert which.tolist() == [0, 0]
+    assert bytes(buffers.wait_for(pieces[0])[: 2 * FRAME]) == file.data[: 2 * FRAME]
+    assert read(buffers, [0, 2, *range(4, 10)]) == expected(file, [0, 2, *range(4, 10)])
+    assert len(file.requests) == 1
+    assert not buffers._pieces  # what was taken at once counts as read
+
+
+def test_frames_whose_request_failed_are_not_taken_at_once(file):
+    buffers = make_buffers([file])
+    file.error = StoreError("no answer", path="s3://a/b")
+    buffers.announce(frames(buffers, range(10)))
+    piece = next(iter(buffers._pieces.values()))
+    assert isinstance(piece.future.exception(timeout=10), StoreError)
+    assert buffers.take_ready(frames(buffers, [1])) is None
+
+
 def test_threads_read_different_frames_at_once(file):
     buffers = make_buffers([file])
     buffers.announce(frames(buffers, range(1000)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import time
 import weakref
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
 from penstock.read import range_buffers, remote_index
 from penstock.read.remote_shard import ShardObject
+from penstock.read.scatter import Scatter
 from penstock.shards.combined_index import COMBINED_NAME, decode_combined
 from penstock.shards.manifest import load_manifest
 from penstock.storage.object_store import fetch
@@ -100,6 +102,30 @@ def test_each_rank_reads_its_share(proxy, local, rank):
     for shuffle in (False, "block"):
         remote = names(load(ps.open("s3://animals/pets"), shuffle=shuffle, shard=(rank, 3)))
         assert remote == names(load(ps.open(local), shuffle=shuffle, shard=(rank, 3)))
+
+
+def load_slowly(dataset, **options):
+    """Yield batches; the next ones have arrived when each is made."""
+    for inputs, _ in dataset["train"].loader(batch_size=256, seed=5, num_threads=1, **options):
+        time.sleep(0.05)
+        yield inputs["name"]
+
+
+@pytest.mark.parametrize("shuffle", [False, "block"])
+def test_the_core_makes_batches_of_records_that_have_arrived(proxy, local, shuffle, monkeypatch):
+    found = []
+
+    def find(self, wanted, real=Scatter.take_arrived):
+        found.append(real(self, wanted))
+        return found[-1]
+
+    monkeypatch.setattr(Scatter, "take_arrived", find)
+    remote = names(load_slowly(ps.open("s3://animals/pets"), shuffle=shuffle))
+    assert remote == names(load(ps.open(local), shuffle=shuffle))
+    assert sum(rows is not None for rows in found) > len(found) // 2
+    # Each range is requested once: what the core takes counts as read, and is not requested again.
+    ranges = [(each.key, each.range) for each in proxy.requests if each.key.endswith(".tfrecord")]
+    assert len(set(ranges)) == len(ranges) > 0
 
 
 def test_a_loader_resumes_in_the_middle_of_a_window(proxy, local):
