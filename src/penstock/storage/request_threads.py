@@ -91,8 +91,8 @@ def wait(future: Future[_T]) -> _T:
         try:
             return future.result(_POLL_SECONDS)
         except TimeoutError:
-            if future.done():  # the call itself raised it
-                raise
+            if future.done():  # just now, or the call itself raised it
+                return future.result()
             give_up_if_stopped()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -58,3 +59,26 @@ def test_the_first_error_is_raised_and_calls_that_wait_are_cancelled():
 
     with pytest.raises(ValueError, match="no answer"):
         list(call_all([fail, lambda: 1]))
+
+
+class _LateFuture(Future):
+    """A future that is set between the end of the first wait and the check whether it is done."""
+
+    def result(self, timeout=None):
+        if not self.done():
+            self.finish()
+            raise TimeoutError
+        return super().result(timeout)
+
+
+def test_result_that_arrives_just_after_a_wait_ended_is_returned():
+    future = _LateFuture()
+    future.finish = lambda: future.set_result(b"range")
+    assert wait(future) == b"range"
+
+
+def test_timeout_of_the_call_itself_is_raised():
+    future = _LateFuture()
+    future.finish = lambda: future.set_exception(TimeoutError("the call itself"))
+    with pytest.raises(TimeoutError, match="the call itself"):
+        wait(future)
