@@ -14,7 +14,7 @@ from penstock.shards.manifest import Manifest
 from penstock.shards.request import check_shards
 from penstock.shards.staging import Staging, clear_leftover
 from penstock.storage.paths import PathLike
-from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path
+from penstock.storage.store_path import AnyPath, StorePath, as_path
 
 
 def make_staging(
@@ -32,9 +32,9 @@ def make_staging(
     Raises:
         PathError: The folder exists and may not be replaced, or cannot be written.
     """
-    if not is_store_path(out):
+    path = as_path(out)
+    if not isinstance(path, StorePath):
         return Staging(out, overwrite=overwrite, resume=resume)
-    path = parse_store_path(out)
     with importing(f"{path.scheme}://", "cloud"):
         from penstock.shards.remote_staging import RemoteStaging  # noqa: PLC0415
 

@@ -20,6 +20,7 @@ _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]+)://(?P<bucket>[^/]*)/*(?P
 _WEB: Final = ("https", "http")
 _UNQUOTED: Final = "/~!$&'()+*,;=:@"  # characters of a path that need no quotes
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(:\d+)?")
+_NO_DOT: Final = r"(?!\.)"
 _LOOPBACK = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 
 
@@ -158,8 +159,24 @@ def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
 
 
 def as_path(path: str | os.PathLike[str]) -> AnyPath:
-    """Return a path as a `Path`, or as a `StorePath` if it names something in an object store."""
-    return parse_store_path(path) if is_store_path(path) else Path(path)
+    """Return a path as a `Path`, or as a `StorePath` if it names something in an object store.
+
+    Raises:
+        OptionError: It is a path in a store that is not valid, or that has lost a slash.
+    """
+    if is_store_path(path):
+        return parse_store_path(path)
+    local = Path(path)
+    first, *rest = local.parts or ("",)
+    is_url = first.endswith(":") and first[:-1] in SCHEMES and bool(rest)
+    if is_url and not os.path.lexists(first):  # `Path("s3://animals")`, which would be written to the disk
+        raise OptionError(
+            "path",
+            expected=f"two slashes after {first}",
+            got=repr(str(local)),
+            advice="pathlib.Path removes one of them: pass paths of object stores as strings.",
+        )
+    return local
 
 
 def take_local_path(path: str | os.PathLike[str], option: str) -> Path:
@@ -185,14 +202,15 @@ def take_local_path(path: str | os.PathLike[str], option: str) -> Path:
 def split_pattern(path: StorePath) -> tuple[StorePath, re.Pattern[str]] | None:
     """Return the folder before the first wildcard of a path, and a pattern for keys; None without wildcards.
 
-    `*` and `?` match within one part of the key, `**` matches any number of parts.
+    `*` and `?` match within one part of the key, `**` matches any number of parts. As on a disk, no wildcard
+    matches the dot at the beginning of a part: shards of unfinished conversions are in such folders.
     """
     if not glob.has_magic(path.key):
         return None
     parts = path.key.split("/")
     first = next(i for i, part in enumerate(parts) if glob.has_magic(part))
     pattern = "".join(
-        "(?:[^/]+/)*"
+        rf"(?:{_NO_DOT}[^/]+/)*"
         if part == "**" and i < len(parts) - 1
         # `fnmatch.translate` would let * match slashes.
         else _translate(part) + ("/" if i < len(parts) - 1 else "")
@@ -204,8 +222,8 @@ def split_pattern(path: StorePath) -> tuple[StorePath, re.Pattern[str]] | None:
 def _translate(part: str) -> str:
     """Return the regular expression of one part of a pattern."""
     if part == "**":
-        return ".*"
-    found, at = "", 0
+        return rf"{_NO_DOT}[^/]*(?:/{_NO_DOT}[^/]*)*"
+    found, at = _NO_DOT if part[0] in "*?[" else "", 0
     for match in re.finditer(r"\*+|\?|\[(!?)([^\]]+)\]", part):
         found += re.escape(part[at : match.start()])
         if match[0].startswith("*"):
