@@ -51,7 +51,17 @@ class RequestThreads:
                 threading.Thread(target=self._work, name="penstock-store", daemon=True).start()
         return future
 
+    def call_here(self, future: Future[Any]) -> None:
+        """Call the function of a future on this thread, if it still waits for its turn."""
+        with self._wake:
+            found = next((each for each in self._calls if each[0] is future), None)
+            if found is None:
+                return
+            self._calls.remove(found)
+        _call(*found)
+
     def _work(self) -> None:
+        _current.threads = self
         while True:
             with self._wake:
                 while not self._calls:
@@ -62,14 +72,19 @@ class RequestThreads:
                         self._num_threads -= 1
                         return
                 future, call = self._calls.popleft()
-            if future.set_running_or_notify_cancel():
-                try:
-                    future.set_result(call())
-                except BaseException as error:
-                    future.set_exception(error)
+            _call(future, call)
             del future, call  # a thread that waits must not keep the bytes of the last answer
 
 
+def _call(future: Future[Any], call: Callable[[], Any]) -> None:
+    if future.set_running_or_notify_cancel():
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+
+_current = threading.local()  # the threads that the current one belongs to, if any
 _threads: tuple[int, RequestThreads] | None = None
 
 
@@ -84,9 +99,15 @@ def request_threads() -> RequestThreads:
 def wait(future: Future[_T]) -> _T:
     """Return the result of a future; ends early if the loader that waits for it was closed.
 
+    A call that waits for another one makes it itself, unless it was begun: otherwise all threads could wait
+    for calls that no thread is left to make.
+
     Raises:
         StoppedError: The loader was closed.
     """
+    threads: RequestThreads | None = getattr(_current, "threads", None)
+    if threads is not None:
+        threads.call_here(future)
     while True:
         try:
             return future.result(_POLL_SECONDS)

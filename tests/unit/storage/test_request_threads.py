@@ -82,3 +82,15 @@ def test_timeout_of_the_call_itself_is_raised():
     future.finish = lambda: future.set_exception(TimeoutError("the call itself"))
     with pytest.raises(TimeoutError, match="the call itself"):
         wait(future)
+
+
+def test_calls_that_wait_for_others_end_though_all_threads_have_one():
+    threads = RequestThreads(most=2)
+    barrier = threading.Barrier(2)
+
+    def outer(number):
+        barrier.wait(30)  # all threads are taken
+        return sum(wait(threads.submit(lambda each=each: each * number)) for each in range(3))
+
+    futures = [threads.submit(lambda number=number: outer(number)) for number in (1, 10)]
+    assert [future.result(30) for future in futures] == [3, 30]
