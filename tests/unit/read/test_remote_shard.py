@@ -27,6 +27,7 @@ from penstock.read.scatter import Scatter
 from penstock.shards.combined_index import COMBINED_NAME, decode_combined
 from penstock.shards.manifest import load_manifest
 from penstock.storage.object_store import fetch
+from penstock.storage.request_threads import MAX_REQUESTS
 from penstock.storage.store_path import StorePath
 from store_server import put_object, upload_folder
 
@@ -255,6 +256,18 @@ def test_files_without_a_manifest_are_scanned(proxy, server, local, tmp_path):
     put_object(server, "animals", "bare/test-00000-of-00001.tfrecord", shard.read_bytes())
     dataset = ps.open("s3://animals/bare")
     assert list(dataset["test"])[5]["name"] == ps.open(local)["test"][5]["name"]
+
+
+def test_more_shards_without_an_index_than_there_are_request_threads_are_scanned(s3, s3_port, tmp_path):
+    table = {"price": np.arange(800.0), "split": ["train"] * 800}
+    near = ps.convert(table, tmp_path / "bare", split_by="split", num_shards=MAX_REQUESTS + 8)
+    for index in [*(tmp_path / "bare/index").iterdir(), *(tmp_path / "bare").glob("*.tfindex")]:
+        index.unlink()
+    upload_folder(s3_port, tmp_path / "bare", "animals", "bare_shards")
+    remote = ps.open("s3://animals/bare_shards")
+    found = [inputs["price"] for inputs, *_ in remote["train"].loader(batch_size=800, shuffle=False)]
+    expected = [inputs["price"] for inputs, *_ in near["train"].loader(batch_size=800, shuffle=False)]
+    np.testing.assert_array_equal(found, expected)
 
 
 def test_compressed_shards_are_read_in_any_order(proxy, server, tmp_path, monkeypatch):
