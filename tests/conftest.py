@@ -103,3 +103,15 @@ def s3(s3_port, monkeypatch):
         monkeypatch.setenv(name, value)
     yield proxy
     proxy.close()
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Requests to object stores are repeated for a moment only."""
+    from penstock.storage import object_store  # noqa: PLC0415 - with obstore
+
+    monkeypatch.setattr(object_store, "_RETRY", {**object_store._RETRY, "max_retries": 1})
+    monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.01)
+    object_store._open_bucket.cache_clear()
+    yield
+    object_store._open_bucket.cache_clear()

@@ -80,19 +80,6 @@ def test_o02_faults_that_pass_do_not_change_what_is_written(s3, s3_port, tmp_pat
         assert get_object(s3_port, "animals", key) == (tmp_path / "pets" / shard.name).read_bytes()
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """Requests are repeated for a moment only."""
-    from penstock.storage import object_store  # noqa: PLC0415 - with obstore
-
-    retry = {**object_store._RETRY, "max_retries": 1}
-    monkeypatch.setattr(object_store, "_RETRY", retry)
-    monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.01)
-    object_store._open_bucket.cache_clear()
-    yield
-    object_store._open_bucket.cache_clear()
-
-
 @pytest.mark.parametrize("fault", [500, "drop", "cut"])
 def test_o03_a_store_that_stays_broken_is_an_error_that_names_the_object(s3, data, impatient, fault):
     dataset = ps.open(OUT)

@@ -38,18 +38,6 @@ def stored(s3, s3_port, local):
 
 
 @pytest.fixture
-def impatient(monkeypatch):
-    """Requests are repeated for a moment only."""
-    from penstock.storage import object_store  # noqa: PLC0415 - with obstore
-
-    monkeypatch.setattr(object_store, "_RETRY", {**object_store._RETRY, "max_retries": 1})
-    monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.01)
-    object_store._open_bucket.cache_clear()
-    yield
-    object_store._open_bucket.cache_clear()
-
-
-@pytest.fixture
 def temporary(tmp_path, monkeypatch) -> Path:
     """The folder of temporary files of this test."""
     folder = tmp_path / "temporary"

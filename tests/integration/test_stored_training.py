@@ -51,18 +51,6 @@ def temporary(tmp_path, monkeypatch) -> Path:
     return folder
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """Requests are repeated for a moment only."""
-    from penstock.storage import object_store  # noqa: PLC0415 - with obstore
-
-    monkeypatch.setattr(object_store, "_RETRY", {**object_store._RETRY, "max_retries": 1})
-    monkeypatch.setattr(object_store, "_FIRST_PAUSE_SECONDS", 0.01)
-    object_store._open_bucket.cache_clear()
-    yield
-    object_store._open_bucket.cache_clear()
-
-
 def train(data: object, out: object, **options) -> ps.Run:
     return ps.train(data, out=out, model_options=MODEL, **{**OPTIONS, **options})
 
