@@ -6,8 +6,7 @@ they are used: a data set may have 100,000 of them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
 from typing import Final, overload
@@ -24,13 +23,13 @@ from penstock.read.range_buffers import RangeFile
 from penstock.read.remote_index import CombinedIndex, RemoteIndex, load_offsets, scan_object
 from penstock.read.remote_shard import RemoteCompressedShard, RemoteShard, ShardObject
 from penstock.read.shard import Shard
-from penstock.read.shard_list import ShardList, list_entries
+from penstock.read.shard_list import LazyShards, ShardList
 from penstock.shards.entry import ShardEntry
 from penstock.shards.manifest import ManifestCompression
 from penstock.storage.open_file import KeptFiles
 from penstock.storage.range_cache import find_cache
 from penstock.storage.remote_file import RemoteFile
-from penstock.storage.store_path import AnyPath, StorePath
+from penstock.storage.store_path import StorePath
 
 # A shard that is read in order keeps the last range of it in memory.
 _MOST_IN_ORDER: Final = 4
@@ -100,7 +99,7 @@ class RemoteShards:
         return RemoteCompressedShard(file, index, version, self._kept)
 
 
-class DeclaredObjects(ShardList):
+class DeclaredObjects(LazyShards):
     """Shards in object stores that manifests declare, each made when it is first used.
 
     Args:
@@ -115,31 +114,10 @@ class DeclaredObjects(ShardList):
         open_one: Callable[[StorePath, str, ShardEntry], Shard],
         base: DeclaredObjects | None = None,
     ) -> None:
-        self._files = files
-        self._entries = list_entries(files)
+        super().__init__(files, {})
         self._open_one = open_one
         self._base = base
         self._lock = ProcessLock()
-        self._made: OrderedDict[int, Shard] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._files)
-
-    @overload
-    def __getitem__(self, index: int) -> Shard: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Shard]: ...
-    def __getitem__(self, index: int | slice) -> Shard | Sequence[Shard]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        made = self._made.get(number)
-        if made is None:
-            # Another thread may have made it too: all use the first one, which caches its index.
-            made = self._made.setdefault(number, self._make(number))
-            while self._base is not None and len(self._made) > _MOST_IN_ORDER:
-                self._made.popitem(last=False)
-        return made
 
     def _make(self, number: int) -> Shard:
         if self._base is not None:
@@ -149,13 +127,9 @@ class DeclaredObjects(ShardList):
             raise TypeError(f"{folder} is not in an object store")
         return self._open_one(folder, name, self._entries[number])
 
-    def __iter__(self) -> Iterator[Shard]:
-        return (self[number] for number in range(len(self)))
-
-    @cached_property
-    def num_records(self) -> list[int]:
-        """Number of records of each shard."""
-        return [entry.num_records for entry in self._entries]
+    def _drop_some(self) -> None:
+        while self._base is not None and len(self._made) > _MOST_IN_ORDER:
+            self._made.popitem(last=False)
 
     @cached_property
     def num_bytes(self) -> int:
@@ -175,16 +149,6 @@ class DeclaredObjects(ShardList):
     def list_ranges(self) -> Sequence[RangeFile]:
         """Return the shards as files that are read by ranges, each made when it is first used."""
         return _RangeFiles(self) if self.is_remote else super().list_ranges()
-
-    @property
-    def paths(self) -> list[AnyPath]:
-        """Path of each shard."""
-        return [file.path for file in self._files]
-
-    @property
-    def names(self) -> list[str]:
-        """File name of each shard."""
-        return [file.name for file in self._files]
 
     @property
     def notes(self) -> dict[str, str]:

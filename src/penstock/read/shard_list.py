@@ -7,6 +7,7 @@ without making each. A data set may have 100,000 shards, so nothing here takes l
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
@@ -118,7 +119,63 @@ class ShardList(Sequence[Shard]):
             pass
 
 
-class DeclaredShards(ShardList):
+class LazyShards(ShardList):
+    """Shards that a manifest declares, each made when it is first used.
+
+    Args:
+        files: The files, each with its entry in a manifest.
+        made: Shards that are made already, by number.
+    """
+
+    def __init__(self, files: Sequence[File], made: Mapping[int, Shard]) -> None:
+        self._files = files
+        self._entries = list_entries(files)
+        self._made = OrderedDict(made)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    @overload
+    def __getitem__(self, index: int) -> Shard: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Shard]: ...
+    def __getitem__(self, index: int | slice) -> Shard | Sequence[Shard]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        number = range(len(self))[index]
+        made = self._made.get(number)
+        if made is None:
+            # Another thread may have made it too: all use the first one, which caches its index.
+            made = self._made.setdefault(number, self._make(number))
+            self._drop_some()
+        return made
+
+    def _make(self, number: int) -> Shard:
+        raise NotImplementedError
+
+    def _drop_some(self) -> None:
+        """Forget shards that are not needed any more; by default none."""
+
+    def __iter__(self) -> Iterator[Shard]:
+        return (self[number] for number in range(len(self)))
+
+    @cached_property
+    def num_records(self) -> list[int]:
+        """Number of records of each shard."""
+        return [entry.num_records for entry in self._entries]
+
+    @property
+    def paths(self) -> list[AnyPath]:
+        """Path of each shard."""
+        return [file.path for file in self._files]
+
+    @property
+    def names(self) -> list[str]:
+        """File name of each shard."""
+        return [file.name for file in self._files]
+
+
+class DeclaredShards(LazyShards):
     """Shards that match their manifest, each made when it is first used.
 
     Args:
@@ -137,42 +194,18 @@ class DeclaredShards(ShardList):
         options: ReadOptions,
         kept: KeptFiles,
     ) -> None:
-        self._files = files
-        self._entries = list_entries(files)
+        super().__init__(files, opened)
         self._identities = identities
-        self._opened = dict(opened)
         self._options = options
         self._kept = kept
         self._remarks = {shard.path.name: shard.index.note for shard in opened.values() if shard.index.note}
 
-    def __len__(self) -> int:
-        return len(self._files)
-
-    @overload
-    def __getitem__(self, index: int) -> Shard: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Shard]: ...
-    def __getitem__(self, index: int | slice) -> Shard | Sequence[Shard]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
-        made = self._opened.get(number)
-        if made is None:
-            file = self._files[number]
-            identity = FileIdentity(*self._identities[number].tolist())
-            path, entry, compression = Path(file.path), self._entries[number], file.compression or "none"
-            declared = DeclaredIndex(path, entry, compression, identity, self._options)
-            # Another thread may have made it too: all use the first one, which caches its index.
-            made = self._opened.setdefault(number, make_shard(path, declared, self._kept))
-        return made
-
-    def __iter__(self) -> Iterator[Shard]:
-        return (self[number] for number in range(len(self)))
-
-    @cached_property
-    def num_records(self) -> list[int]:
-        """Number of records of each shard."""
-        return [entry.num_records for entry in self._entries]
+    def _make(self, number: int) -> Shard:
+        file = self._files[number]
+        identity = FileIdentity(*self._identities[number].tolist())
+        path, entry, compression = Path(file.path), self._entries[number], file.compression or "none"
+        declared = DeclaredIndex(path, entry, compression, identity, self._options)
+        return make_shard(path, declared, self._kept)
 
     @cached_property
     def num_bytes(self) -> int:
@@ -182,7 +215,7 @@ class DeclaredShards(ShardList):
     @cached_property
     def has_damage(self) -> bool:
         """Whether a record is known to be damaged."""
-        return any(shard.index.damages for shard in list(self._opened.values()))
+        return any(shard.index.damages for shard in list(self._made.values()))
 
     @property
     def is_remote(self) -> bool:
@@ -192,16 +225,6 @@ class DeclaredShards(ShardList):
     def list_ranges(self) -> Sequence[RangeFile]:
         """Return the shards in an object store, as files that are read by ranges."""
         return []
-
-    @property
-    def paths(self) -> list[AnyPath]:
-        """Path of each shard."""
-        return [file.path for file in self._files]
-
-    @property
-    def names(self) -> list[str]:
-        """File name of each shard."""
-        return [file.name for file in self._files]
 
     @property
     def notes(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ def test_list_describes_its_shards_without_making_them(folder):
     assert shards.names == NAMES
     assert shards.paths == [folder / name for name in NAMES]
     assert (shards.has_damage, shards.notes, shards.find_suspects()) == (False, {}, [])
-    assert shards._opened == {}
+    assert shards._made == {}
 
 
 def test_list_agrees_with_opened_shards(folder):
@@ -99,7 +99,7 @@ def test_shard_of_another_size_is_refused(folder):
 def test_shard_without_an_index_is_indexed_when_it_is_opened(folder):
     (folder / "index" / f"{NAMES[2]}.idx").unlink()
     split = ps.open(folder)["train"]
-    assert list(split._rows.shards._opened) == [2]
+    assert list(split._rows.shards._made) == [2]
     assert row_numbers(split.records()) == [0, 1, 2, 3, 4]
 
 
