@@ -211,3 +211,25 @@ def check_whole(name: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
         raise OptionError(name, expected="a whole number of at least 0", got=show(value))
     return operator.index(value)
+
+
+def check_shares(batch_size: int, number: int, sharers: str) -> None:
+    """Refuse batches that cannot be shared equally.
+
+    Args:
+        batch_size: Number of records of a batch.
+        number: Number of those that share it.
+        sharers: What they are, for the error: "workers" or "devices".
+
+    Raises:
+        OptionError: The batch size is not a multiple of the number.
+    """
+    if batch_size % number:
+        above = -(-batch_size // number) * number
+        raise OptionError(
+            "batch_size",
+            field="batch_size",
+            expected=f"a multiple of {number}, the number of {sharers} that share a batch",
+            got=batch_size,
+            advice=f"For example: --batch-size {above}, in Python batch_size={above}.",
+        )

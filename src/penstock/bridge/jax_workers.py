@@ -17,6 +17,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
+from penstock.batch.options import check_shares
 from penstock.bridge.keras import KerasFeed
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_to
 from penstock.errors import OptionError
@@ -139,16 +140,7 @@ class ShareFeed(KerasFeed):
         self._whole = whole
         self._parts = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
         self._copies = NamedSharding(mesh, PartitionSpec())
-        size, number = share.options.batch_size, mesh.devices.size
-        if size % number:
-            above = -(-size // number) * number
-            raise OptionError(
-                "batch_size",
-                field="batch_size",
-                expected=f"a multiple of {number}, the number of devices that share a batch",
-                got=size,
-                advice=f"For example: --batch-size {above}, in Python batch_size={above}.",
-            )
+        check_shares(share.options.batch_size, mesh.devices.size, "devices")
         if whole.may_skip:
             raise OptionError(
                 "on_error",
@@ -157,7 +149,7 @@ class ShareFeed(KerasFeed):
                 got="another policy, which may leave records out",
                 advice="Run 'penstock repair' first.",
             )
-        self._last_rows = _count_last_rows(whole) % number
+        self._last_rows = _count_last_rows(whole) % mesh.devices.size
 
     def get_jax_iterator(self) -> Iterator[Any]:
         """Return the batches as arrays of all workers."""

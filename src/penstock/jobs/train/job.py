@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from penstock.batch.options import check_shares
 from penstock.errors import OptionError, StateError
 from penstock.foundation.wording import show
 from penstock.jobs.stored_data import Declaration
 from penstock.jobs.train.ensemble import check_number
-from penstock.jobs.train.workers import WorkerPlan, check_size
+from penstock.jobs.train.workers import WorkerPlan
 from penstock.model.options import ModelOptions
 from penstock.storage.paths import PathLike
 from penstock.training.options import make_options
@@ -115,7 +116,7 @@ def _check_plan(job: TrainJob, plan: WorkerPlan, batch_size: int | None) -> None
     """Refuse what several workers cannot do."""
     plan.check()
     if batch_size is not None:
-        check_size(batch_size, plan.num_workers)
+        check_shares(batch_size, plan.num_workers, "workers")
     refused = {
         "callbacks": (bool(job.callbacks), "none", "They run in this process: train without workers."),
         "folds": (job.folds is not None, "none", "Train the folds one by one, without workers."),

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.batch.loader import Loader
+from penstock.batch.options import check_shares
 from penstock.errors import OptionError, WorkerError, importing
 from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import list_choices, show
@@ -67,7 +68,7 @@ class WorkerPlan:
             WorkerError: Workers were lost several times without progress, or one failed.
             PenstockError: A worker raised it.
         """
-        check_size(loader.options.batch_size, self.num_workers)
+        check_shares(loader.options.batch_size, self.num_workers, "workers")
         watcher = training.watcher
         num_losses, step = 0, read_step(training.folder)
         times: RestartTimes | None = None
@@ -202,23 +203,6 @@ def connecting(plan: WorkerPlan | None) -> contextlib.AbstractContextManager[obj
     not safe beside the threads of JAX.
     """
     return contextlib.nullcontext() if plan is None else plan.connect()
-
-
-def check_size(batch_size: int, num_workers: int) -> None:
-    """Refuse batches that workers cannot share equally.
-
-    Raises:
-        OptionError: The batch size is not a multiple of the number of workers.
-    """
-    if batch_size % num_workers:
-        above = -(-batch_size // num_workers) * num_workers
-        raise OptionError(
-            "batch_size",
-            field="batch_size",
-            expected=f"a multiple of {num_workers}, the number of workers that share a batch",
-            got=batch_size,
-            advice=f"For example: --batch-size {above}, in Python batch_size={above}.",
-        )
 
 
 def make_plan(

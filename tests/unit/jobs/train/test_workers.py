@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from penstock.batch.options import check_shares
 from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 
 pytest.importorskip("keras")
@@ -21,7 +22,7 @@ from penstock.jobs.train import worker_watch as module
 from penstock.jobs.train.worker_messages import EventWatcher, WorkerTask, dump_error, load_error, relay_event
 from penstock.jobs.train.worker_process import LocalWorkers, Seat, WorkerProcess, check_gpus, choose_devices
 from penstock.jobs.train.worker_watch import LostWorkerError, RestartTimes, watch_workers
-from penstock.jobs.train.workers import WorkerPlan, check_size, make_plan, name_function
+from penstock.jobs.train.workers import WorkerPlan, make_plan, name_function
 from penstock.storage.store_path import parse_store_path
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.progress import TrainingProgress
@@ -355,7 +356,7 @@ def test_batch_that_workers_cannot_share_is_refused(monkeypatch, training):
     assert caught.value.field == "batch_size"
     assert caught.value.got == 16
     assert "18" in caught.value.advice
-    check_size(18, 3)
+    check_shares(18, 3, "workers")
 
 
 @pytest.mark.parametrize("number", [None, 1])
