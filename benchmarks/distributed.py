@@ -61,6 +61,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", default="1,2", help="of conversions (default: %(default)s)")
     parser.add_argument("--ranks", default="1,2,4,8", help="default: %(default)s")
     parser.add_argument("--latency", default="0,20", help="milliseconds (default: %(default)s)")
+    parser.add_argument("--link", type=int, default=0, help="Mbit per second (default: no limit)")
     parser.add_argument("--rows", type=int, help="of the CSV (default 1,000,000, quick 20,000)")
     parser.add_argument("--megabytes", type=int, help="of the shards (default 512, quick 16)")
     parser.add_argument("--record-bytes", type=int, default=40_000, help="default: %(default)s")
@@ -104,7 +105,7 @@ def ensure_data(given: argparse.Namespace) -> None:
 @contextmanager
 def store(given: argparse.Namespace, milliseconds: int) -> Iterator[None]:
     """Serve the data with a latency; the processes that are started meanwhile find the server."""
-    with running(given.data, milliseconds / 1000) as (port, process):
+    with running(given.data, milliseconds / 1000, given.link * 1e6 / 8) as (port, process):
         changed = {**make_environment(port), SERVER_VARIABLE: str(process)}
         before = {name: os.environ.get(name) for name in changed}
         os.environ |= changed
@@ -186,6 +187,8 @@ def measure_reading(given: argparse.Namespace) -> Results:
         _add(total, score)
     heads = ["reader", "latency", "MiB/s", "CPU per GiB", "over raw", "requests to open"]
     title = f"reading: {given.megabytes:,} MB in records of {given.record_bytes:,} bytes"
+    if given.link:
+        title += f", over a link of {given.link:,} Mbit/s"
     _show(title, heads, rows)
     return total
 

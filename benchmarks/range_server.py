@@ -2,7 +2,8 @@
 
 `python range_server.py FOLDER --latency 0.02` prints its port; the folders below FOLDER are buckets. Several
 processes accept connections, a thread answers each, and the kernel copies the bytes (sendfile), so that the
-readers are measured, and not the server. `GET /.counts` returns how many requests were answered.
+readers are measured, and not the server. `--link` limits the rate of all answers together, as a network does.
+`GET /.counts` returns how many requests were answered.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import mmap
+import multiprocessing
 import os
 import signal
 import socket
@@ -23,6 +25,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +34,7 @@ COUNTS_PATH = "/.counts"
 NUM_COUNTS = 4
 NUM_PROCESSES = 4
 SHARD_ENDING = ".tfrecord"
+LINK_PIECE = 256 << 10  # bytes that are sent at a time where the rate is limited
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,28 @@ def _values(counts: Counts) -> tuple[int, ...]:
     return counts.shard_requests, counts.shard_bytes, counts.other_requests, counts.other_bytes
 
 
+class Link:
+    """A limit of bytes per second for all connections of all processes together."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._free_at: Any = multiprocessing.get_context("fork").Value("d", 0.0)
+
+    def wait(self, num_bytes: int) -> None:
+        """Wait until so many bytes may be sent: each piece takes its time after those before it."""
+        with self._free_at.get_lock():
+            begin = max(time.monotonic(), self._free_at.value)
+            self._free_at.value = begin + num_bytes / self._rate
+        time.sleep(max(0.0, begin - time.monotonic()))
+
+
 class Handler(socketserver.StreamRequestHandler):
     """Answers the requests of one connection."""
 
     disable_nagle_algorithm = True
     folder = Path()
     latency = 0.0
+    link: Link | None = None
     table = np.zeros((1, NUM_COUNTS), np.int64)
     slot = 0
     lock = threading.Lock()
@@ -98,7 +118,11 @@ class Handler(socketserver.StreamRequestHandler):
             if method == "GET":
                 self._count(path, stop - start)
                 while start < stop:
-                    start += os.sendfile(self.connection.fileno(), file.fileno(), start, stop - start)
+                    num_bytes = stop - start
+                    if self.link is not None:
+                        num_bytes = min(num_bytes, LINK_PIECE)
+                        self.link.wait(num_bytes)
+                    start += os.sendfile(self.connection.fileno(), file.fileno(), start, num_bytes)
             else:
                 self._count(path, 0)
 
@@ -129,10 +153,11 @@ class Server(socketserver.ThreadingTCPServer):
     allow_reuse_address = True
 
 
-def serve(folder: Path, latency: float, num_processes: int) -> None:
+def serve(folder: Path, latency: float, rate: float, num_processes: int) -> None:
     """Serve until standard input ends; the port is printed."""
     shared = mmap.mmap(-1, num_processes * NUM_COUNTS * 8)
     Handler.folder, Handler.latency = folder, latency
+    Handler.link = Link(rate) if rate else None
     Handler.table = np.frombuffer(shared, np.int64).reshape(num_processes, NUM_COUNTS)
     server = Server(("127.0.0.1", 0), Handler)
     children = []
@@ -153,9 +178,9 @@ def serve(folder: Path, latency: float, num_processes: int) -> None:
 
 
 @contextmanager
-def running(folder: Path, latency: float) -> Iterator[tuple[int, int]]:
+def running(folder: Path, latency: float, rate: float = 0.0) -> Iterator[tuple[int, int]]:
     """Run a server in a process of its own; yield its port and the process."""
-    command = [sys.executable, __file__, str(folder), "--latency", str(latency)]
+    command = [sys.executable, __file__, str(folder), "--latency", str(latency), "--link", str(rate)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         if process.stdout is None:
@@ -192,6 +217,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--latency", type=float, default=0.0, help="seconds before each answer")
+    parser.add_argument("--link", type=float, default=0.0, help="bytes per second, 0 for no limit")
     parser.add_argument("--processes", type=int, default=NUM_PROCESSES)
     given = parser.parse_args()
-    serve(given.folder, given.latency, given.processes)
+    serve(given.folder, given.latency, given.link, given.processes)
