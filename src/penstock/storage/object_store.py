@@ -486,4 +486,7 @@ def _open_bucket(
         return HTTPStore.from_url(f"{scheme}://{bucket}", **common)
     except (BaseError, ValueError) as error:
         what = f"{scheme}://{bucket} cannot be opened ({clean_text(str(error))})"
-        raise StoreError(what, advice="Check the settings of the store in the environment.") from None
+        advice = "Check the settings of the store in the environment"
+        if scheme in CREDENTIALS:
+            advice += f", such as {CREDENTIALS[scheme]}"
+        raise StoreError(what, advice=f"{advice}.") from None

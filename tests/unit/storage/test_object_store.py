@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import timedelta
 
@@ -121,3 +122,11 @@ def test_an_endpoint_that_is_no_url_is_refused(s3, monkeypatch, url):
         look_up(parse_store_path("s3://animals/pets"))
     assert "AWS_ENDPOINT_URL" in (caught.value.advice or "")
     assert "keeper" not in str(caught.value)
+
+
+def test_azure_without_an_account_is_an_error_that_names_its_variables(monkeypatch):
+    for name in [each for each in os.environ if each.startswith("AZURE_")]:
+        monkeypatch.delenv(name)
+    with pytest.raises(StoreError) as caught:
+        look_up(parse_store_path("az://animals/pets"))
+    assert "AZURE_STORAGE_ACCOUNT_NAME" in caught.value.advice
