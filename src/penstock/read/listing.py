@@ -150,7 +150,7 @@ def declared_schema(folders: Sequence[DatasetFolder]) -> Schema | None:
 def _manifest_of(path: PathLike) -> Manifest | None:
     if is_store_path(path):
         folder = parse_store_path(path)
-        # A pattern is not a folder, and a name of a shard is hardly one: both would be a request in vain.
+        # Patterns and names of shards are no folders: a request for their manifest would be unnecessary.
         is_folder = split_pattern(folder) is None and not is_named_like_tfrecord(folder.name)
         return load_manifest(folder) if is_folder else None
     # `find_files` rejects what is not a path; a PathLike may hold bytes.

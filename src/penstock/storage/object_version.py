@@ -1,4 +1,4 @@
-"""Versions of objects in stores: what an answer says about them, and how a request demands one.
+"""Versions of objects in stores: how an answer describes them, and how a request demands one.
 
 In: the description of an object by `obstore`. Out: a `StoreObject`, whose version is its ETag, or the time of
 its last change where a server gives no ETag that identifies the bytes.
@@ -34,7 +34,7 @@ def refuse_other_version(found: StoreObject, etag: str | None) -> None:
     """Check that an answer is about the version that was demanded; some servers ignore conditions.
 
     Args:
-        found: What the answer says.
+        found: Description in the answer.
         etag: Version that the object must have, as in `StoreObject`; None for any.
 
     Raises:
@@ -47,7 +47,7 @@ def refuse_other_version(found: StoreObject, etag: str | None) -> None:
 
 
 def describe_object(path: StorePath, meta: Any) -> StoreObject:
-    """Return what an answer says about an object."""
+    """Return the description of an object in an answer."""
     etag, modified = meta["e_tag"], meta["last_modified"]
     if etag and _is_strong(etag):
         return StoreObject(path, meta["size"], etag)
