@@ -19,7 +19,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from penstock.errors import WorkerError
 from penstock.jobs.ray_cluster import Cluster, first_line
 from penstock.jobs.train.worker_messages import Event, WorkerTask
-from penstock.jobs.train.worker_process import Seat, find_port
+from penstock.jobs.train.worker_process import RankProcesses, find_port
 from penstock.jobs.train.worker_watch import LostWorkerError
 
 _PLACE_SECONDS: Final = 120  # a cluster that grows on demand needs some time
@@ -53,7 +53,7 @@ class WorkerHost:
     """The actor of one worker: starts its process, and passes on its events."""
 
     def __init__(self) -> None:
-        self._seat = Seat()
+        self._processes = RankProcesses()
 
     def find_address(self) -> str:
         """Return an address of this machine at which a worker can listen."""
@@ -61,23 +61,23 @@ class WorkerHost:
 
     def start(self, task: dict[str, Any]) -> int:
         """Start the process, and return its id."""
-        return self._seat.start(WorkerTask(**task))
+        return self._processes.start(WorkerTask(**task))
 
     def start_spare(self) -> None:
         """Start a process that waits to replace that of the worker."""
-        self._seat.start_spare()
+        self._processes.start_spare()
 
     def take_events(self) -> list[Event]:
         """Return the events since the last call."""
-        return self._seat.take_events()
+        return self._processes.take_events()
 
     def stop(self) -> None:
         """End the process; the one that waits is kept."""
-        self._seat.stop()
+        self._processes.stop()
 
     def close(self) -> None:
         """End both processes."""
-        self._seat.close()
+        self._processes.close()
 
 
 class RayWorkers:
@@ -97,7 +97,7 @@ class RayWorkers:
         self._is_fixed = is_fixed
         self._actors: list[Any] = []
         self._group: Any = None
-        self._place: dict[str, int] = {}
+        self._bundle: dict[str, int] = {}
         self._events: list[tuple[int, Event]] = []
 
     def find_address(self) -> str:
@@ -115,29 +115,31 @@ class RayWorkers:
         """Reserve a CPU, and GPUs if there are enough, for an actor per worker."""
         num_workers = self._num_workers
         total = ray.cluster_resources()
-        if not self._place:
-            self._place = self._choose_place(total.get("GPU", 0))
-        place = self._place
+        if not self._bundle:
+            self._bundle = self._choose_bundle(total.get("GPU", 0))
+        bundle = self._bundle
         if self._is_fixed and total.get("CPU", 0) < num_workers:
-            raise self._refuse(place, f"{total.get('CPU', 0):g} CPU")
-        self._group = placement_group([place] * num_workers, strategy="PACK")
+            raise self._refuse(bundle, f"{total.get('CPU', 0):g} CPU")
+        self._group = placement_group([bundle] * num_workers, strategy="PACK")
         if not self._group.wait(_PLACE_SECONDS):
             free = ray.available_resources()
             self._release()
-            raise self._refuse(place, ", ".join(f"{free.get(name, 0):g} {name}" for name in place) + " free")
+            raise self._refuse(
+                bundle, ", ".join(f"{free.get(name, 0):g} {name}" for name in bundle) + " free"
+            )
         host = ray.remote(WorkerHost)
         for rank in range(num_workers):
             strategy = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=rank)
             self._actors.append(
                 host.options(
-                    num_cpus=place["CPU"],
-                    num_gpus=place.get("GPU", 0),
+                    num_cpus=bundle["CPU"],
+                    num_gpus=bundle.get("GPU", 0),
                     scheduling_strategy=strategy,
                     max_restarts=0,
                 ).remote()
             )
 
-    def _choose_place(self, num_gpus: float) -> dict[str, int]:
+    def _choose_bundle(self, num_gpus: float) -> dict[str, int]:
         """Return what each worker gets; a note says so if there are GPUs, but too few."""
         needed = self._num_gpus * self._num_workers
         if num_gpus >= needed:
@@ -150,11 +152,11 @@ class RayWorkers:
             self._events.append((0, {"kind": "note", "text": text}))
         return {"CPU": 1}
 
-    def _refuse(self, place: Mapping[str, int], got: str) -> WorkerError:
+    def _refuse(self, bundle: Mapping[str, int], got: str) -> WorkerError:
         return WorkerError(
             "Ray cluster",
             field="num_workers",
-            expected=f"{self._num_workers} times {', '.join(f'{n} {name}' for name, n in place.items())}",
+            expected=f"{self._num_workers} times {', '.join(f'{n} {name}' for name, n in bundle.items())}",
             got=got,
             advice="Use fewer workers, or a larger cluster.",
         )

@@ -152,8 +152,8 @@ def count_memory_kills() -> int:
     return found
 
 
-class Seat:
-    """The process of one rank, and one that waits to replace it.
+class RankProcesses:
+    """The processes of one rank: the one that trains, and one that waits to replace it.
 
     A process that waits has imported its packages, which takes most of the time of a start on a busy machine.
     """
@@ -204,7 +204,7 @@ class LocalWorkers:
 
     def __init__(self, num_gpus: int = 0) -> None:
         self._num_gpus = num_gpus
-        self._seats: list[Seat] = []
+        self._ranks: list[RankProcesses] = []
         self._variables: list[dict[str, str]] = []
 
     def find_address(self) -> str:
@@ -213,29 +213,29 @@ class LocalWorkers:
 
     def start(self, tasks: list[WorkerTask]) -> None:
         """Start one process per task."""
-        if not self._seats:
-            self._seats = [Seat() for _ in tasks]
+        if not self._ranks:
+            self._ranks = [RankProcesses() for _ in tasks]
             self._variables = [self._choose_variables(task) for task in tasks]
-        for seat, task, variables in zip(self._seats, tasks, self._variables, strict=True):
-            seat.start(task, variables)
+        for each, task, variables in zip(self._ranks, tasks, self._variables, strict=True):
+            each.start(task, variables)
 
     def start_spares(self) -> None:
         """Start one process per worker that waits to replace it."""
-        for seat, variables in zip(self._seats, self._variables, strict=True):
-            seat.start_spare(variables)
+        for each, variables in zip(self._ranks, self._variables, strict=True):
+            each.start_spare(variables)
 
     def take_events(self) -> list[tuple[int, Event]]:
         """Return the events since the last call, with the rank of each."""
-        return [(rank, event) for rank, each in enumerate(self._seats) for event in each.take_events()]
+        return [(rank, event) for rank, each in enumerate(self._ranks) for event in each.take_events()]
 
     def stop(self) -> None:
         """End the processes; those that wait are kept."""
-        for each in self._seats:
+        for each in self._ranks:
             each.stop()
 
     def close(self) -> None:
         """End all processes."""
-        for each in self._seats:
+        for each in self._ranks:
             each.close()
 
     def _choose_variables(self, task: WorkerTask) -> dict[str, str]:

@@ -20,7 +20,13 @@ from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 pytest.importorskip("keras")
 from penstock.jobs.train import worker_watch as module
 from penstock.jobs.train.worker_messages import EventWatcher, WorkerTask, dump_error, load_error, relay_event
-from penstock.jobs.train.worker_process import LocalWorkers, Seat, WorkerProcess, check_gpus, choose_devices
+from penstock.jobs.train.worker_process import (
+    LocalWorkers,
+    RankProcesses,
+    WorkerProcess,
+    check_gpus,
+    choose_devices,
+)
 from penstock.jobs.train.worker_watch import LostWorkerError, RestartTimes, watch_workers
 from penstock.jobs.train.workers import WorkerPlan, make_plan, name_function
 from penstock.storage.store_path import parse_store_path
@@ -250,7 +256,7 @@ def test_gpus_are_divided_among_workers_of_this_machine():
 @pytest.mark.parametrize("num_gpus", [0, 2])
 def test_hidden_gpus_stay_hidden(monkeypatch, num_gpus):
     given = []
-    monkeypatch.setattr(Seat, "start", lambda self, task, variables: given.append(variables))
+    monkeypatch.setattr(RankProcesses, "start", lambda self, task, variables: given.append(variables))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     tasks = [WorkerTask(folder="", data=[], rank=rank, num_workers=2) for rank in range(2)]
     LocalWorkers(num_gpus).start(tasks)
