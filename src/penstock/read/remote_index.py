@@ -50,7 +50,12 @@ _WHOLE_BYTES: Final = 32 << 20
 
 
 class CombinedIndex:
-    """The index of all shards of a data set; safe to use from several threads."""
+    """The index of all shards of a data set; safe to use from several threads.
+
+    Attributes:
+        path: Path of the index.
+        exists: Whether there was one when offsets were first read.
+    """
 
     def __init__(self, folder: StorePath, shards: Sequence[ShardEntry], options: ReadOptions) -> None:
         """Name the index; nothing is read yet.
@@ -60,7 +65,8 @@ class CombinedIndex:
             shards: Entries of all shards, in the order of the manifest.
             options: Options for reading.
         """
-        self._path = folder / COMBINED_NAME
+        self.path = folder / COMBINED_NAME
+        self.exists = False
         self._shards = tuple(shards)
         self._largest = options.max_record_bytes + FRAME_BYTES
         self._lock = ProcessLock()
@@ -102,7 +108,7 @@ class CombinedIndex:
     def _fetch(self, start: int, stop: int) -> memoryview | None:
         """Return a range of the index; None if it is no longer the one whose header was read."""
         try:
-            return memoryview(fetch(self._path, start, stop, etag=self._etag).data)
+            return memoryview(fetch(self.path, start, stop, etag=self._etag).data)
         except (ChangedFileError, NoSuchPathError):
             return None
 
@@ -121,9 +127,10 @@ class CombinedIndex:
     def _read_header(self) -> None:
         is_small = max_bytes(self._shards) <= _WHOLE_BYTES
         try:
-            data, found = fetch(self._path, 0, None if is_small else header_bytes(self._shards))
+            data, found = fetch(self.path, 0, None if is_small else header_bytes(self._shards))
         except NoSuchPathError:
             return
+        self.exists = True
         view = memoryview(data)
         self._header, self._etag = decode_combined(view, self._shards), found.etag
         self._data = view if is_small else None

@@ -297,6 +297,28 @@ def test_inspect_and_verify_read_all_bytes(proxy, local):
     assert result.num_bytes == verify(local).num_bytes
 
 
+def test_verify_names_a_manifest_that_is_damaged(server):
+    put_object(server, "animals", "broken/penstock.json", b'{"broken": ')
+    (fault,) = verify("s3://animals/broken").faults
+    assert str(fault.path) == "s3://animals/broken/penstock.json"
+    assert "not valid JSON" in fault.what
+
+
+@pytest.mark.parametrize("limit", [1, 1 << 30])
+def test_verify_names_an_index_of_all_shards_that_does_not_match(s3, server, monkeypatch, limit):
+    monkeypatch.setattr(remote_index, "_WHOLE_BYTES", limit)
+    table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
+    ps.convert(table, "s3://animals/dented", target="sold", num_shards=4, overwrite=True)
+    assert verify("s3://animals/dented").faults == ()
+    at = ps.open("s3://animals/dented")["train"]._rows.shards.paths[0].parent / COMBINED_NAME
+    data = bytearray(fetch(at).data)
+    data[-1] ^= 1
+    put_object(server, "animals", at.key, bytes(data))
+    (fault,) = verify("s3://animals/dented").faults
+    last = list(load_manifest(StorePath("s3", "animals", "dented")).shards())[-1].name
+    assert (fault.path, fault.what) == (at, f"is not the index of {last}")
+
+
 def test_damage_is_found_by_crc_and_by_verify(proxy, server, local, tmp_path):
     upload_folder(server, local, "animals", "damaged")
     name = "train-00002-of-00004.tfrecord"

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import Payload
-from penstock.errors import ManifestError, PathError, PenstockError
+from penstock.errors import ManifestError, NoSuchPathError, PathError, PenstockError
 from penstock.jobs.check.file_check import Fault, FileCheck, RecordCounter, check_file, word_contrast
 from penstock.jobs.check.read_progress import Progress, ReadProgress
 from penstock.read.index import build_index
-from penstock.read.listing import find_folders
+from penstock.read.listing import DatasetFolder, find_folders
 from penstock.read.naming import group_files
 from penstock.read.options import ReadOptions
 from penstock.shards.entry import ShardEntry
@@ -35,9 +35,10 @@ from penstock.shards.index import (
 )
 from penstock.storage.open_file import OpenFile
 from penstock.storage.paths import PathLike, find_files, open_path
-from penstock.storage.store_path import AnyPath
+from penstock.storage.store_path import AnyPath, StorePath, as_path
 
 _MOST_ITEM_BYTES = 8
+_COMPARED_SHARDS = 64  # whose offsets are in memory at the same time
 
 
 def compare_shard(check: FileCheck, sha256: str, entry: ShardEntry) -> Iterator[Fault]:
@@ -166,22 +167,54 @@ def verify(
     try:
         folders, rest = find_folders(named)
     except ManifestError as error:
-        faults.append(Fault.from_error(Path(error.path or ""), error))
+        faults.append(Fault.from_error(as_path(error.path or ""), error))
         advice = error.advice
         folders, rest = [], named
     shards = [shard for folder in folders for files in folder.splits().values() for shard in files]
     bare: list[AnyPath] = []
     if rest or not folders:
-        bare, named_singly = find_files(rest)
+        try:
+            bare, named_singly = find_files(rest)
+        except NoSuchPathError:
+            if not faults:  # a store has shards in a folder that only the manifest names
+                raise
+            named_singly = False
         try:
             group_files(bare, named_singly=named_singly)
         except PenstockError as error:
-            faults.append(Fault.from_error(Path(error.path or ""), error))
+            faults.append(Fault.from_error(as_path(error.path or ""), error))
     progress = ReadProgress([*(shard.path for shard in shards), *bare], on_progress)
     verified = [_verify_file(shard.path, options, progress, shard.entry) for shard in shards]
     verified += [_verify_file(path, options, progress) for path in bare]
     faults += [fault for file in verified for fault in file.faults]
+    faults += [fault for folder in folders for fault in _compare_combined(folder, options)]
     return Verification(tuple(verified), tuple(faults), advice)
+
+
+def _compare_combined(folder: DatasetFolder, options: ReadOptions) -> Iterator[Fault]:
+    """Yield a fault if the index of all shards in an object store does not match them; it is optional."""
+    at = folder.shards_path
+    if not isinstance(at, StorePath):
+        return
+    from penstock.read.remote_index import CombinedIndex  # noqa: PLC0415 - obstore was loaded by the manifest
+
+    shards = list(folder.manifest.shards())
+    index = CombinedIndex(at, shards, options)
+    is_plain = folder.manifest.compression == "none"
+    for start in range(0, len(shards), _COMPARED_SHARDS):
+        numbers = range(start, min(start + _COMPARED_SHARDS, len(shards)))
+        try:
+            found = index.read_offsets(numbers)
+        except PenstockError as error:
+            yield Fault.from_error(index.path, error)
+            return
+        if not index.exists:
+            return
+        for number in numbers:
+            offsets = found.get(number)
+            if offsets is None or (is_plain and int(offsets[-1]) != shards[number].num_bytes):
+                yield Fault(index.path, None, None, f"is not the index of {shards[number].name}")
+                return
 
 
 def _verify_file(
