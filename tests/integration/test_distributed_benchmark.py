@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -22,7 +24,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     pytest.importorskip("obstore")
     folder = tmp_path_factory.mktemp("distributed")
     size = ["--megabytes", "2", "--record-bytes", str(RECORD_BYTES), "--rows", "1000"]
-    choice = ["--parts", "reading,ranks", "--latency", "1", "--ranks", "1,2", "--quick"]
+    choice = ["--parts", "reading,ranks", "--latency", "1", "--link", "4000", "--ranks", "1,2", "--quick"]
     done = run(*choice, *size, "--data", str(folder / "data"), "--out", str(folder))
     assert done.returncode == 0, done.stderr
     found = json.loads((folder / "distributed-quick.json").read_text())
@@ -41,6 +43,7 @@ def test_all_readers_read_the_same_bytes_and_opening_is_counted(kept: dict[str, 
     best = max(described["raw"]["tried"], key=lambda each: each[2])
     assert best[:2] == [described["raw"]["range_bytes"], described["raw"]["num_threads"]]
     assert kept["failures"] == []
+    assert "over a link of 4,000 Mbit/s" in kept["printed"]
 
 
 def test_shares_of_ranks_add_up_to_the_data_set(kept: dict[str, object]) -> None:
@@ -56,6 +59,17 @@ def test_shares_of_ranks_add_up_to_the_data_set(kept: dict[str, object]) -> None
         assert sum(rank[0] for rank in turn["steps"]) == NUM_RECORDS
         assert all(rank[1] > rank[0] * RECORD_BYTES for rank in turn["steps"])
         assert all((rank[2] > 0) == turn["dataset"].startswith("store") for rank in turn["steps"])
+
+
+def test_link_lets_no_more_bytes_pass_than_its_rate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(SCRIPT.parent)
+    from range_server import Link  # noqa: PLC0415 - a script
+
+    link = Link(1e8)
+    begin = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(link.wait, [1_000_000] * 11))
+    assert time.monotonic() - begin >= 0.1  # each after the first waits for those before it: 10 ms
 
 
 def test_unknown_part_is_refused_by_name() -> None:
