@@ -1,4 +1,4 @@
-"""The files beside the code: pre-commit, editors, the packages of extras, and where unit tests are."""
+"""The files beside the code: pre-commit, editors, extras, documents, and where unit tests are."""
 
 import configparser
 import re
@@ -12,6 +12,8 @@ yaml = pytest.importorskip("yaml")
 ROOT = Path(__file__).parents[2]
 BACKENDS = ("tensorflow", "tensorflow-cpu", "jax", "torch")
 # Tests that are named after what a batch, a feed or the core does, rather than after a module.
+LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
+DOCUMENTS = sorted([*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *(ROOT / "docs").rglob("*.md")])
 OWN_NAMES = ("batch/", "bridge/", "decode/", "foundation/test_feed", "native/", "wire/")
 
 
@@ -58,6 +60,48 @@ def test_extra_that_trains_names_a_backend(extra):
 
 def test_makefile_installs_keras_with_a_backend_and_the_viewer():
     assert "'.[train,tensorflow-cpu,view]'" in (ROOT / "Makefile").read_text()
+
+
+def list_anchors(document):
+    """Return the anchors of the headings of a document, as GitHub makes them."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.MULTILINE | re.DOTALL)
+    titles = [
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", each) for each in re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    ]
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in titles}
+
+
+def list_broken_links(document):
+    """Return the links of a document to files and headings of the project that do not exist."""
+    broken = []
+    for link in LINK.findall(document.read_text()):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        path = document.parent / name if name else document
+        if not path.exists() or (anchor and anchor not in list_anchors(path)):
+            broken.append(link)
+    return broken
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_of_document_lead_to_files_and_headings(document):
+    assert list_broken_links(document) == []
+
+
+def test_link_that_leads_nowhere_is_found(tmp_path):
+    (tmp_path / "other.md").write_text("# Other\n## What is `missing`?\n")
+    links = (
+        "other.md",
+        "other.md#what-is-missing",
+        "#a-page",
+        "https://keras.io",
+        "none.md",
+        "other.md#none",
+    )
+    document = tmp_path / "page.md"
+    document.write_text("# A page\n" + "".join(f"[link]({link})\n" for link in links))
+    assert list_broken_links(document) == ["none.md", "other.md#none"]
 
 
 def list_stray_tests(tests, source):
