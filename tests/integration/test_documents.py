@@ -29,7 +29,9 @@ WORKFLOWS = {
     "shards_into_fit.py",
 }
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name not in WORKFLOWS)
-BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+# Pages that show what every block prints; a block of text after one of Python is what that prints.
+WITH_OUTPUT = {ROOT / "docs" / "tutorial.md"}
 AGAIN = "--- again ---\n"
 TWICE = f"""
 import runpy, sys
@@ -42,37 +44,82 @@ runpy.run_path(script, run_name="__main__")
 NOT_RUN = re.compile(r"^(make|git|pip) ")
 
 
-def find_blocks(document: Path) -> list[tuple[str, str]]:
+def find_blocks(document: Path) -> list[tuple[str, str, str]]:
     return BLOCK.findall(document.read_text())
 
 
-def run_console(block: str, folder: Path, environment: dict[str, str]) -> None:
-    for line in block.splitlines():
-        if not line.startswith("$ ") or NOT_RUN.match(line[2:]):
+def find_missing_lines(shown: str, printed: str) -> list[str]:
+    """Return the lines shown in a document that were not printed in this order.
+
+    `…` stands for anything, numbers with a point for any such number, and widths of tables do not matter.
+    """
+    left = [re.sub(r"[ ─]+", " ", line).strip() for line in printed.splitlines()]
+    missing = []
+    for line in shown.splitlines():
+        wanted = re.escape(re.sub(r"[ ─]+", " ", line).strip()).replace("…", ".*")
+        wanted = re.sub(r"\d+\\\.\d+", r"\\d+\\.\\d+", wanted)
+        found = next((i for i, each in enumerate(left) if re.fullmatch(wanted, each)), None)
+        if wanted not in ("", ".*"):
+            if found is None:
+                missing.append(line)
+            else:
+                left = left[found + 1 :]
+    return missing
+
+
+def split_console(block: str) -> list[tuple[str, str]]:
+    """Return the commands of a block, each with the output that is shown below it."""
+    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
+    return [(f"$ {line}", shown) for line, _, shown in (part.partition("\n") for part in parts)]
+
+
+def run_console(
+    block: str, folder: Path, environment: dict[str, str], capsys, *, is_output_shown: bool
+) -> None:
+    for line, shown in split_console(block):
+        if NOT_RUN.match(line[2:]):
             continue
         command, _, comment = line[2:].partition("#")
         wanted = 1 if "exits with 1" in comment else 0
         if command.startswith("penstock ") and ">" not in command:
             # The same without a new interpreter; test_command_line.py runs the command itself.
+            capsys.readouterr()
             assert main(shlex.split(command)[1:]) == wanted, line
+            captured = capsys.readouterr()
+            printed = captured.err + captured.out  # progress, then results
+            if is_output_shown:
+                assert find_missing_lines(shown, printed) == [], f"{line}\n{printed}"
             continue
         done = subprocess.run(
             command, shell=True, cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
         assert done.returncode == wanted, f"{line}\n{done.stdout}{done.stderr}"
+        if is_output_shown:
+            assert find_missing_lines(shown, done.stdout) == [], line
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_code_blocks_of_document_run(document: Path, tmp_path: Path, monkeypatch) -> None:
+def test_code_blocks_of_document_run(document: Path, tmp_path: Path, monkeypatch, capsys) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
-    for number, (language, block) in enumerate(find_blocks(document), 1):
+    is_output_shown = document in WITH_OUTPUT
+    for number, (language, block, shown) in enumerate(find_blocks(document), 1):
         if language == "console":
-            run_console(block, tmp_path, environment)
+            run_console(block, tmp_path, environment, capsys, is_output_shown=is_output_shown)
         else:
+            capsys.readouterr()
             # Blocks build on those before them, as a reader types them.
             exec(compile(block, f"{document.name}, block {number}", "exec"), names)  # noqa: S102
+            if is_output_shown:
+                assert find_missing_lines(shown, capsys.readouterr().out) == [], block
+
+
+def test_line_that_was_not_printed_is_found() -> None:
+    printed = "field   type\n──────  ────\nage     0.52  number\nkind    text\n"
+    assert find_missing_lines("field  type\n…\nage  0.75 …\n\nkind  text\n", printed) == []
+    assert find_missing_lines("field  type\nname  text\nkind  text\n", printed) == ["name  text"]
+    assert find_missing_lines("kind  text\nfield  type\n", printed) == ["field  type"]
 
 
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
@@ -89,7 +136,7 @@ def test_example_runs_twice_in_a_folder_of_its_own(script: Path, tmp_path: Path)
 
 
 def test_readme_has_blocks_of_both_kinds() -> None:
-    languages = {language for language, _ in find_blocks(ROOT / "README.md")}
+    languages = {language for language, *_ in find_blocks(ROOT / "README.md")}
     assert languages == {"python", "console"}
 
 
