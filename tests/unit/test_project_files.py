@@ -14,6 +14,7 @@ BACKENDS = ("tensorflow", "tensorflow-cpu", "jax", "torch")
 # Tests that are named after what a batch, a feed or the core does, rather than after a module.
 LINK = re.compile(r"(?<!`)\[[^\]]*\]\(([^)\s]+)\)")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), ROOT / "benchmarks" / "README.md", *(ROOT / "docs").rglob("*.md")])
+README_WORDS = 900  # what a person reads in the five minutes in which they decide
 OWN_NAMES = ("batch/", "bridge/", "decode/", "foundation/test_feed", "native/", "wire/")
 
 
@@ -60,6 +61,11 @@ def test_extra_that_trains_names_a_backend(extra):
 
 def test_makefile_installs_keras_with_a_backend_and_the_viewer():
     assert "'.[train,tensorflow-cpu,view]'" in (ROOT / "Makefile").read_text()
+
+
+def test_readme_is_read_in_five_minutes():
+    num_words = len((ROOT / "README.md").read_text().split())
+    assert num_words <= README_WORDS, f"README.md has {num_words} words: move something to docs/"
 
 
 def list_anchors(document):
