@@ -1,7 +1,8 @@
-"""Text for a terminal: tables, bars, and lines that are overwritten in place.
+"""Text for a terminal: tables, bars, colours, and lines that are overwritten in place.
 
 In: rows of cells, names and values that may hold any character. Out: lines that fit the terminal and hold no
-control character. Nothing is overwritten in a pipe. Each display of progress is made of `LiveLines`.
+control character. In a pipe, nothing is overwritten or coloured. Each display of progress is made of
+`LiveLines`.
 """
 
 from __future__ import annotations
@@ -13,15 +14,23 @@ import time
 import unicodedata
 from collections.abc import Callable, Collection, Sequence
 from types import TracebackType
-from typing import Final, Self, TextIO
+from typing import Final, Literal, Self, TextIO
+
+Style = Literal["bold", "dim", "red", "yellow"]
 
 _GAP: Final = "  "
-_MAX_CELL_CHARS: Final = 60  # of all columns of a table except the last one
-_MIN_LAST_CHARS: Final = 12
-_PIPE_COLUMNS: Final = 120  # width of a table that is written to a file or a pipe
+_MAX_CELL_CHARS: Final = 400  # a name from a file can have 64 kB, and all cells of its column are padded
+_MIN_CELL_CHARS: Final = 8  # of a column of text; a table whose columns would be narrower is a list
+_PIPE_COLUMNS: Final = 120  # width of text that is not written to a terminal
 
 _HIDE_CURSOR, _SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
-_BOLD, _PLAIN = "\x1b[1m", "\x1b[0m"
+_STYLES: Final[dict[Style, str]] = {
+    "bold": "\x1b[1m",
+    "dim": "\x1b[2m",
+    "red": "\x1b[1;31m",
+    "yellow": "\x1b[33m",
+}
+_PLAIN: Final = "\x1b[0m"
 _ERASE_LINE, _ERASE_BELOW = "\x1b[K", "\x1b[J"
 
 
@@ -84,7 +93,7 @@ class LiveLines:
         width = max(1, columns - 1)
         shown = [self.clean(shorten(escape(line), width)) for line in lines[: max(1, rows - 1)]]
         if bold is not None and bold < len(shown):
-            shown[bold] = f"{_BOLD}{shown[bold]}{_PLAIN}"
+            shown[bold] = paint(shown[bold], "bold", self._stream)
         text = self._to_top() + "\n".join(f"{_ERASE_LINE}{line}" for line in shown)
         if len(shown) < self._num_lines:
             text += _ERASE_BELOW
@@ -156,31 +165,76 @@ def format_table(
     *,
     width: int | None = None,
     right: Collection[str] = (),
+    emphasize: Callable[[str], str] = str,
 ) -> list[str]:
     """Return a table as lines: the header, a rule, the rows.
+
+    Columns of text are cut to fit, the widest ones first; numbers are not. If the columns would be too narrow
+    to read, the table is a list instead: one line per cell, with the name of its column.
 
     Args:
         header: Names of the columns.
         rows: The cells; they hold no newline and no control character.
-        width: Maximum width of the lines; that of the terminal by default. The last column is cut to fit; it
-            keeps a few characters in any case.
-        right: Names of the columns that are aligned to the right.
+        width: Maximum width of the lines; that of the terminal by default.
+        right: Names of the columns that are aligned to the right, which hold numbers.
+        emphasize: Returns the names of the columns as they are written, with escape codes.
     """
-    cut = [[shorten(cell, _MAX_CELL_CHARS) for cell in row[:-1]] + [row[-1]] for row in rows]
-    widths = [max(map(display_width, column)) for column in zip(header, *cut, strict=True)]
-    before = sum(widths[:-1]) + len(_GAP) * (len(widths) - 1)
     limit = terminal_width() if width is None else width
-    widths[-1] = min(widths[-1], max(_MIN_LAST_CHARS, limit - before))
+    cut = [[shorten(cell, _MAX_CELL_CHARS) for cell in row] for row in rows]
+    widths = [max(map(display_width, column)) for column in zip(header, *cut, strict=True)]
     aligned = [name in right for name in header]
-    lines = [_GAP.join(rule(each) for each in widths)]
+    fitted = _fit_columns(widths, aligned, limit - len(_GAP) * (len(widths) - 1))
+    if fitted is None:
+        return _format_list(header, cut, limit, emphasize)
+    lines = []
     for row in (header, *cut):
-        cells = [*row[:-1], shorten(row[-1], widths[-1])]
         padded = [
-            pad(text, size, right=is_right)
-            for text, size, is_right in zip(cells, widths, aligned, strict=True)
+            pad(shorten(text, size), size, right=is_right)
+            for text, size, is_right in zip(row, fitted, aligned, strict=True)
         ]
         lines.append(_GAP.join(padded).rstrip())
-    return [lines[1], lines[0], *lines[2:]]
+    return [emphasize(lines[0]), _GAP.join(map(rule, fitted)), *lines[1:]]
+
+
+def _fit_columns(widths: Sequence[int], fixed: Sequence[bool], room: int) -> list[int] | None:
+    """Return the widths of columns that fit into some room, or None if they would be too narrow.
+
+    Args:
+        widths: Number of characters that each column needs.
+        fixed: Whether a column cannot be cut.
+        room: Number of characters for all columns together.
+    """
+    flexible = [width for width, is_fixed in zip(widths, fixed, strict=True) if not is_fixed]
+    room -= sum(widths) - sum(flexible)
+    most = max(flexible, default=0)
+    while sum(min(width, most) for width in flexible) > room:
+        most -= 1
+        if most < _MIN_CELL_CHARS:
+            return None
+    left = room - sum(min(width, most) for width in flexible)
+    fitted = []
+    for width, is_fixed in zip(widths, fixed, strict=True):
+        takes_more = not is_fixed and width > most and left > 0
+        left -= takes_more
+        fitted.append(width if is_fixed else min(width, most + takes_more))
+    return fitted
+
+
+def _format_list(
+    header: Sequence[str], rows: Sequence[Sequence[str]], limit: int, emphasize: Callable[[str], str]
+) -> list[str]:
+    """Return the cells of a table one below the other, with the names of their columns."""
+    label = min(max(map(display_width, header)), max(1, limit // 2))
+    room = max(1, limit - label - len(_GAP))
+    lines = []
+    for number, row in enumerate(rows):
+        lines += [rule(max(1, min(limit, label + len(_GAP) + _MIN_CELL_CHARS)))] * (number > 0)
+        lines += [
+            f"{emphasize(pad(shorten(name, label), label))}{_GAP}{shorten(cell, room)}"
+            for name, cell in zip(header, row, strict=True)
+            if cell
+        ]
+    return lines
 
 
 def escape(text: str) -> str:
@@ -200,6 +254,24 @@ def rule(width: int) -> str:
     return ("─" if supports_unicode(sys.stdout) else "-") * width
 
 
+def supports_styles(stream: TextIO | None) -> bool:
+    """Whether text on a stream may have colours: on a terminal that knows them, unless the user objects.
+
+    `NO_COLOR`, with any value, switches them off; `FORCE_COLOR` or `CLICOLOR_FORCE` switches them on in a
+    pipe, too.
+    """
+    if stream is None or os.environ.get("NO_COLOR"):
+        return False
+    if any(os.environ.get(name, "0") not in ("", "0") for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+        return True
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def paint(text: str, style: Style, stream: TextIO | None) -> str:
+    """Return a text with the escape codes of a style, if the stream may have them."""
+    return f"{_STYLES[style]}{text}{_PLAIN}" if supports_styles(stream) else text
+
+
 def supports_unicode(stream: TextIO) -> bool:
     """Whether a stream can show the characters that bars and rules are drawn with."""
     return (getattr(stream, "encoding", None) or "").lower().startswith("utf")
@@ -210,7 +282,7 @@ def shorten(text: str, width: int) -> str:
     if display_width(text) <= width:
         return text
     if text.isascii():
-        return text[: width - 1] + "…"
+        return text[: max(0, width - 1)] + "…"
     kept, used = [], 1
     for char in text:
         used += _char_width(char)
@@ -232,7 +304,7 @@ def display_width(text: str) -> int:
 
 
 def _char_width(char: str) -> int:
-    if unicodedata.combining(char):
+    if unicodedata.category(char) in ("Mn", "Me"):  # accents, and signs that choose the form of an emoji
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 

@@ -7,7 +7,17 @@ import termios
 
 import pytest
 
-from penstock.foundation.terminal import LiveLines, escape, format_table, rule, shorten, terminal_size
+from penstock.foundation.terminal import (
+    LiveLines,
+    display_width,
+    escape,
+    format_table,
+    paint,
+    rule,
+    shorten,
+    supports_styles,
+    terminal_size,
+)
 from screen import Screen
 
 
@@ -37,19 +47,91 @@ def test_table_wide_and_combining_letters_count_as_a_terminal_shows_them() -> No
     assert lines[2:] == ["大  x", "e\u0301   x"]
 
 
-def test_table_last_column_gives_way_to_the_width() -> None:
-    lines = format_table(("a", "b"), [["x", "0123456789" * 10]], width=30)
-    assert lines[2] == "x  01234567890123456789012345…"
-    assert max(map(len, lines)) == 30
+def test_table_widest_columns_give_way_to_the_width() -> None:
+    row = ["x", "0123456789" * 10, "abcdefghij" * 2]
+    lines = format_table(("a", "b", "c"), [row], width=45)
+    assert lines[2] == "x  0123456789012345678…  abcdefghijabcdefghij"
+    assert max(map(len, lines)) == 45
 
 
-def test_table_other_columns_are_cut_when_they_are_huge() -> None:
-    lines = format_table(("a", "b"), [["x" * 70_000, "y"]], width=80)
-    assert lines[2] == "x" * 59 + "…  y"
+def test_table_numbers_are_never_cut() -> None:
+    lines = format_table(("name", "count"), [["x" * 50, "1,234,567,890"]], width=30, right=("count",))
+    assert lines[2] == "x" * 14 + "…  1,234,567,890"
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_table_fits_the_width_with_wide_and_combining_letters(width) -> None:
+    row = ["大きな動物" * 4, "e\u0301" * 40, "plain text " * 9, "12", "⚠\ufe0f sign"]
+    lines = format_table(
+        ("名前", "b", "c", "d", "e"), [row, ["x", "y", "z", "1", ""]], width=width, right=["d"]
+    )
+    assert max(map(display_width, lines)) <= width
+    if width < 200:
+        assert any("…" in line for line in lines)
+    else:
+        assert "plain text " * 9 in lines[2]
+
+
+def test_table_whose_columns_would_be_too_narrow_is_a_list() -> None:
+    header = ("field", "type", "values", "missing", "statistics", "example")
+    rows = [[f"name {n}", "number", "scalar float32", "0", "4.8 to 5.2", "long " * 9] for n in range(2)]
+    lines = format_table(header, rows, width=40, right=("missing",))
+    assert lines[0] == "field       name 0"
+    assert lines[3] == "missing     0"
+    assert lines[5] == "example     long long long long long lo…"
+    assert lines[6] == rule(20)
+    assert lines[7] == "field       name 1"
+    assert max(map(display_width, lines)) == 40
+
+
+def test_table_in_a_list_leaves_out_empty_cells() -> None:
+    lines = format_table(("a" * 15, "b" * 15), [["", "x"]], width=12, right=("a" * 15, "b" * 15))
+    assert lines == ["bbbbb…  x"]
+
+
+def test_table_cells_are_cut_when_they_are_huge() -> None:
+    lines = format_table(("a", "b"), [["x" * 70_000, "y"]], width=10**6)
+    assert lines[2] == "x" * 399 + "…  y"
+
+
+def test_table_emphasizes_the_names_of_columns() -> None:
+    rows = [["1", "2"]]
+    assert format_table(("a", "b"), rows, width=80, emphasize=lambda text: f"<{text}>")[0] == "<a  b>"
+    lines = format_table(("a" * 9, "b" * 9), rows, width=12, right=("a" * 9, "b" * 9), emphasize=str.upper)
+    assert lines == ["AAAAA…  1", "BBBBB…  2"]
 
 
 def test_table_without_rows_is_its_header() -> None:
     assert format_table(("a", "b"), [], width=80) == ["a  b", f"{rule(1)}  {rule(1)}"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "on_terminal", "in_pipe"),
+    [
+        ({}, True, False),
+        ({"NO_COLOR": "1"}, False, False),
+        ({"NO_COLOR": "0"}, False, False),
+        ({"NO_COLOR": ""}, True, False),
+        ({"TERM": "dumb"}, False, False),
+        ({"FORCE_COLOR": "1"}, True, True),
+        ({"CLICOLOR_FORCE": "1"}, True, True),
+        ({"FORCE_COLOR": "0"}, True, False),
+        ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False, False),
+    ],
+)
+def test_styles_are_used_on_a_terminal_unless_the_user_objects(
+    variables, on_terminal, in_pipe, monkeypatch
+) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert (supports_styles(Screen()), supports_styles(io.StringIO())) == (on_terminal, in_pipe)
+    assert paint("x", "red", Screen()) == ("\x1b[1;31mx\x1b[0m" if on_terminal else "x")
+
+
+def test_styles_of_a_stream_that_is_closed_are_none() -> None:
+    assert not supports_styles(None)
 
 
 def test_shorten_keeps_what_fits() -> None:
