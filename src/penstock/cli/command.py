@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from penstock.cli.interrupt import exit_on_interrupt
+from penstock.cli.terminal import print_detail
 from penstock.errors import importing
 from penstock.foundation.keras_backend import held_stderr, importing_keras
 from penstock.storage.store_path import take_local_path
@@ -39,6 +41,7 @@ class Command:
         keras: Name of a module that loads Keras, to be imported first, without what its libraries write to
             stderr; None for a command that does not need Keras.
         check: Finds wrong arguments that need no job to be found, before anything is loaded.
+        main_options: Options that `--help` shows, in that order, with spaces between; if empty, it shows all.
     """
 
     module: str
@@ -49,6 +52,7 @@ class Command:
     extra: str | None = None
     keras: str | None = None
     check: Callable[[argparse.Namespace], None] | None = None
+    main_options: str = ""
 
     def run(self, args: argparse.Namespace) -> int:
         """Load the module, run the command, and return the exit status.
@@ -65,10 +69,12 @@ class Command:
             self.check(args)
         name = f"penstock {args.command}"
         packages = importing(name, self.extra) if self.keras is None else importing_keras(name)
+        start = time.monotonic()
         with exit_on_interrupt(), packages:
             if self.keras is not None:
                 import_quietly(self.keras)
             module = importlib.import_module(self.module)
+        print_detail(f"{args.command}: loading packages: {time.monotonic() - start:.2f} s")
         return int(module.run(args))
 
 

@@ -259,6 +259,7 @@ several files, a glob pattern, a folder of images, or TFRecords and data sets, w
 a folder, which appears when it is complete, or a .parquet file, to convert a data set back to a table.""",
     example="penstock convert pets.csv pets/ --image photo --target adopted",
     add_arguments=_add_convert,
+    main_options="--target --id --image --drop --plan --split --group --on-error --overwrite --resume",
 )
 INSPECT: Final = Command(
     module="penstock.cli.inspect",
@@ -270,6 +271,7 @@ every byte once, except with --compare and --pipeline. Exit status 1 if a file i
 file.""",
     example="penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted",
     add_arguments=_add_inspect,
+    main_options="--head --target --image --text --tensor --tf --compare",
 )
 VIEW: Final = Command(
     module="penstock.cli.view",
@@ -282,6 +284,7 @@ Prints the address to open, and ends with Ctrl-C.""",
     example="penstock view pets/ --port 8765",
     add_arguments=_add_view,
     extra="view",
+    main_options="--port --host --target --image --tensor --model",
 )
 VERIFY: Final = Command(
     module="penstock.cli.verify",
@@ -315,4 +318,5 @@ bottleneck, and what to change. The first epoch is reported separately from late
 in memory. Without --consumer-seconds the consumer does nothing: this is the speed of the loader alone.""",
     example="penstock bench pets/ --batch-size 256 --seconds 10 --consumer-seconds 0.02",
     add_arguments=_add_bench,
+    main_options="--split --batch-size --shuffle --no-shuffle --threads --cache --seconds --consumer-seconds",
 )

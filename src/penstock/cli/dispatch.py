@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import re
 import shlex
 import sys
+import time
 import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
@@ -20,7 +20,8 @@ from penstock.cli.command import Command
 from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY, VIEW
 from penstock.cli.interrupt import INTERRUPTED, begin_work, end_work
 from penstock.cli.model_arguments import DEMO, EVALUATE, EXPORT, PREDICT, REPORT, TRAIN
-from penstock.cli.terminal import print_message
+from penstock.cli.parser import CommandParser, HelpFormatter, add_common
+from penstock.cli.terminal import Verbosity, print_detail, print_message, print_options, printing
 from penstock.errors import (
     MissingShardError,
     OptionError,
@@ -47,6 +48,8 @@ COMMANDS: Final[dict[str, Command]] = {
     "demo": DEMO,
 }
 DEBUG_VARIABLE: Final = "PENSTOCK_DEBUG"
+_LEADING: Final = ("-q", "--quiet", "-v", "--verbose")
+"""Options that may also precede the command."""
 _WRONG_CALLS: Final = (OptionError, PathError, PayloadError, SchemaError, UnknownNameError)
 
 
@@ -110,13 +113,31 @@ def _run(argv: Sequence[str]) -> int:
         args = _parse(argv)
     except SystemExit as end:  # argparse exits after --help, and after an error
         return int(end.code or 0)
-    return COMMANDS[args.command].run(args)
+    verbosity: Verbosity = "quiet" if args.quiet else "verbose" if args.verbose else "normal"
+    with printing(verbosity):
+        start = time.monotonic()
+        _print_start(args)
+        status = COMMANDS[args.command].run(args)
+        print_detail(f"{args.command} took {time.monotonic() - start:.2f} s")
+    return status
+
+
+def _print_start(args: argparse.Namespace) -> None:
+    """Print the versions, the folder and the given options with --verbose."""
+    if args.verbose:
+        print_detail(f"penstock {_find_version()}, Python {sys.version.split()[0]}, in {os.getcwd()}")  # noqa: PTH109
+        usual = ("command", "words", "quiet", "verbose")
+        given = {
+            name: value for name, value in vars(args).items() if name not in usual and value is not False
+        }
+        print_options(given)
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    argv = _move_leading(argv)
     named = next((word for word in argv if not word.startswith("-")), None)
     command = next((word for word in argv if word in COMMANDS), None)
-    parser, commands = _make_parsers(command)
+    parser, commands = make_parsers(*([] if command is None else [command]))
     if command is not None:
         _refuse_leading_option(argv, command, commands[command])
     if named is not None and named not in COMMANDS:
@@ -130,30 +151,40 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         args.paths += unknown  # argparse accepts no path after an option that follows a path
     elif unknown:
         _refuse_unknown(commands[args.command], unknown)
+    words = argv[argv.index(args.command) + 1 :]
+    args.words = [word for word in words if "--" in words or word not in _LEADING]
     return args
 
 
-class _Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+def _move_leading(argv: Sequence[str]) -> list[str]:
+    """Return the words with --quiet or --verbose after the command, if they were given before it."""
+    at = next((at for at, word in enumerate(argv) if word in COMMANDS), 0)
+    moved = [word for word in argv[:at] if word in _LEADING]
+    kept = [word for word in argv[:at] if word not in _LEADING]
+    return [*kept, *argv[at : at + 1], *moved, *argv[at + 1 :]]
 
-    def error(self, message: str) -> NoReturn:
-        print_message(f"error: {message}")
-        self.exit(2)
+
+def _find_version() -> str:
+    from importlib.metadata import version  # noqa: PLC0415 - a third of the time that --help takes
+
+    return version("penstock")
 
 
 class _PrintVersion(argparse.Action):
     """Prints the version of the installed package."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from importlib.metadata import version  # noqa: PLC0415 - a third of the time that --help takes
-
-        print(f"penstock {version('penstock')}")
+        print(f"penstock {_find_version()}")
         parser.exit()
 
 
-def _make_parsers(name: str | None) -> tuple[_Parser, dict[str, _Parser]]:
-    """Return the parser of the command line, and those of the commands; only one has its arguments."""
-    parser = _Parser(
+def make_parsers(*names: str) -> tuple[CommandParser, dict[str, CommandParser]]:
+    """Return the parser of the command line, and those of the commands.
+
+    Args:
+        names: Names of the commands whose arguments are needed.
+    """
+    parser = CommandParser(
         prog="penstock",
         description="Convert raw data to TFRecord data sets, and train, evaluate and use multi-input models.",
         epilog="Run 'penstock COMMAND --help' for the help of a command, or 'penstock demo' for a tour. "
@@ -161,7 +192,7 @@ def _make_parsers(name: str | None) -> tuple[_Parser, dict[str, _Parser]]:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=_Parser)
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     commands = {}
     for each, command in COMMANDS.items():
         commands[each] = subparsers.add_parser(
@@ -169,33 +200,31 @@ def _make_parsers(name: str | None) -> tuple[_Parser, dict[str, _Parser]]:
             help=command.summary,
             description=command.description,
             epilog=f"example:\n  {command.example}",
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
-    if name is not None:
+    for name in names:
         COMMANDS[name].add_arguments(commands[name])
+        add_common(commands[name])
+        commands[name].main_options = tuple(COMMANDS[name].main_options.split())
     return parser, commands
 
 
-def _refuse_leading_option(argv: Sequence[str], command: str, parser: _Parser) -> None:
+def _refuse_leading_option(argv: Sequence[str], command: str, parser: CommandParser) -> None:
     """Refuse an option of a command that was given before the command."""
     at = argv.index(command)
     option = argv[0].partition("=")[0] if at else "--help"
-    if option != "--help" and option in _list_options(parser):
+    if option != "--help" and option in parser.list_options():
         corrected = shlex.join(["penstock", *argv[at:], *argv[:at]])
         parser.error(f"option {option} must follow the command: {corrected}")
 
 
-def _list_options(parser: _Parser) -> list[str]:
-    return re.findall(r"^  (?:-\w, )?(--[a-z-]+)", parser.format_help(), re.MULTILINE)
-
-
-def _refuse_unknown(parser: _Parser, unknown: list[str]) -> NoReturn:
+def _refuse_unknown(parser: CommandParser, unknown: list[str]) -> NoReturn:
     word = next((word for word in unknown if word.startswith("-")), unknown[0])
     if not word.startswith("-"):
         parser.error(f"unexpected argument {word!r}. See '{parser.prog} --help'.")
     option = word.partition("=")[0]
-    nearest = find_nearest(option, _list_options(parser))
+    nearest = find_nearest(option, parser.list_options())
     advice = f"Did you mean {nearest}?" if nearest else f"See '{parser.prog} --help'."
     parser.error(f"unknown option {option}. {advice}")
 

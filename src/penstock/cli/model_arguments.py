@@ -425,6 +425,7 @@ predict'.""",
     add_arguments=_add_train,
     keras="penstock.jobs.train.train",
     check=_check_train,
+    main_options="--target --id --drop --out --epochs --batch-size --seed --model --show-model --resume",
 )
 EVALUATE: Final = Command(
     module="penstock.cli.evaluate",
@@ -438,6 +439,7 @@ All records have the same weight.""",
     example="penstock evaluate runs/pets labelled.csv --slice breed",
     add_arguments=_add_evaluate,
     keras="penstock.training.run",
+    main_options="--split --slice --mistakes --no-importance --bootstrap --batch-size --on-error --model",
 )
 PREDICT: Final = Command(
     module="penstock.cli.predict",
@@ -451,6 +453,7 @@ the probabilities, or the number. Without --out it is printed as CSV.""",
     example="penstock predict runs/pets new_pets.csv --out adopted.parquet --keep name",
     add_arguments=_add_predict,
     extra="convert",
+    main_options="--out --overwrite --keep --split --on-error --batch-size --model",
 )
 EXPORT: Final = Command(
     module="penstock.cli.export",

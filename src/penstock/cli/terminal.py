@@ -1,18 +1,29 @@
-"""What commands print: messages, sizes, counts, values, and a progress bar.
+"""What commands print: messages, tables, sizes, counts, values, and a progress bar.
 
-In: values of any kind, from any file. Out: text with no character that moves the cursor of a terminal.
+In: values of any kind, from any file. Out: text with no character that moves the cursor of a terminal. The
+result of a command goes to stdout; progress, notes, warnings and errors go to stderr.
 """
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, Self, TextIO
+from typing import Any, Final, Literal, Self, TextIO
 
-from penstock.foundation.terminal import LiveLines, escape, format_table
+from penstock.foundation.terminal import (
+    LiveLines,
+    Style,
+    escape,
+    format_table,
+    paint,
+    supports_unicode,
+    terminal_width,
+)
 from penstock.foundation.wording import count, format_size
 
 _SILENT_SECONDS: Final = 2.0  # shorter jobs need no progress bar
@@ -28,14 +39,105 @@ _IMAGE_FORMATS: Final = {
 }
 
 
+_KINDS: Final[dict[str, Style]] = {"error: ": "red", "warning: ": "yellow"}
+_NO_LIMIT: Final = sys.maxsize
+
+Verbosity = Literal["quiet", "normal", "verbose"]
+
+
+@dataclass
+class _Output:
+    """How much the command of this process prints; all of its threads print the same."""
+
+    verbosity: Verbosity = "normal"
+
+
+_OUTPUT: Final = _Output()
+
+
+@contextmanager
+def printing(verbosity: Verbosity) -> Iterator[None]:
+    """Context in which commands print less or more than usual."""
+    before, _OUTPUT.verbosity = _OUTPUT.verbosity, verbosity
+    try:
+        yield
+    finally:
+        _OUTPUT.verbosity = before
+
+
+def is_quiet() -> bool:
+    """Whether only results, warnings and errors are printed."""
+    return _OUTPUT.verbosity == "quiet"
+
+
+def is_verbose() -> bool:
+    """Whether details are printed."""
+    return _OUTPUT.verbosity == "verbose"
+
+
 def print_message(message: str) -> None:
-    """Print an error, a warning or a note as one line on stderr."""
-    print(f"penstock: {escape(message)}", file=sys.stderr)
+    """Print an error, a warning or other text as one line on stderr."""
+    text = escape(message)
+    kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
+    if kind:
+        text = f"{paint(kind.rstrip(), _KINDS[kind], sys.stderr)} {text.removeprefix(kind)}"
+    print(f"penstock: {text}", file=sys.stderr)
+
+
+def print_warning(text: str) -> None:
+    """Print a warning as one line on stderr, also with --quiet."""
+    print_message(f"warning: {text}")
+
+
+def print_note(text: str) -> None:
+    """Print a note as one line on stderr, but not with --quiet."""
+    if not is_quiet():
+        print_message(f"note: {text}")
+
+
+def print_detail(text: str) -> None:
+    """Print a line on stderr with --verbose alone."""
+    if is_verbose():
+        print(paint(f"penstock: {escape(text)}", "dim", sys.stderr), file=sys.stderr)
+
+
+def print_options(options: Mapping[str, Any]) -> None:
+    """Print options and their values with --verbose; those without a value are left out."""
+    if is_verbose():
+        given = {name: value for name, value in options.items() if value not in (None, [], (), {})}
+        print_detail("options: " + ", ".join(f"{name}={value!r}" for name, value in given.items()))
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: Collection[str] = ()) -> None:
     """Print a table on stdout; `right` names the columns that are aligned to the right."""
-    print("\n".join(format_table(header, rows, right=right)))
+    print_lines(
+        format_table(
+            [_encode(name) for name in header],
+            [[_encode(cell) for cell in row] for row in rows],
+            width=output_width(),
+            right=[_encode(name) for name in right],
+            emphasize=lambda text: paint(text, "bold", sys.stdout),
+        )
+    )
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print the lines of a table on stdout."""
+    text = "\n".join(lines)
+    print(text if supports_unicode(sys.stdout) else text.replace("…", "~"))
+
+
+def output_width() -> int:
+    """Return the width of text on stdout: that of the terminal; without one, there is no limit."""
+    return terminal_width() if sys.stdout is not None and sys.stdout.isatty() else _NO_LIMIT
+
+
+def _encode(text: str) -> str:
+    """Return a text with what stdout lacks as escapes, which take more columns than the characters."""
+    if text.isascii() or supports_unicode(sys.stdout):
+        return text
+    encoding = getattr(sys.stdout, "encoding", None) or "ascii"
+    return text.replace("…", "~").encode(encoding, "backslashreplace").decode(encoding)
 
 
 class ProgressBar:
@@ -56,6 +158,12 @@ class ProgressBar:
         self._clock = clock
         self._start = clock()
         self._lines = LiveLines(stream, clock=clock, silent_seconds=_SILENT_SECONDS)
+        self._lines.is_live = self._lines.is_live and not is_quiet()
+        self._stages: dict[str, float] = {}
+
+    def enter(self, stage: str) -> None:
+        """Note that a stage of the job begins, or continues; --verbose prints the time of each."""
+        self._stages.setdefault(stage, self._clock())
 
     def show(self, done_bytes: int, total_bytes: int) -> None:
         """Show how many bytes are done."""
@@ -81,6 +189,10 @@ class ProgressBar:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._lines.clear()
+        if is_verbose() and self._stages:
+            ends = [*list(self._stages.values())[1:], self._clock()]
+            for (stage, begin), end in zip(self._stages.items(), ends, strict=True):
+                print_detail(f"{self._label}: {stage}: {end - begin:.2f} s")
 
 
 def format_count(number: int, noun: str) -> str:

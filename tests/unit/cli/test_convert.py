@@ -106,7 +106,7 @@ def test_wrong_flag_is_one_line_and_status_2(tmp_path, monkeypatch, capsys, argv
 
 
 def test_help_names_every_option(capsys):
-    assert main(["convert", "--help"]) == 0
+    assert main(["convert", "--help-all"]) == 0
     text = capsys.readouterr().out
     assert mentions(text, "penstock SOURCE OUT")
     flags = (

@@ -1,24 +1,18 @@
 """Advice in messages names flags and commands that exist."""
 
-import argparse
 import ast
 import re
 from pathlib import Path
 
 import penstock
-from penstock.cli.dispatch import COMMANDS
+from penstock.cli.dispatch import COMMANDS, make_parsers
 
 _FLAG = re.compile(r"(?<!var\()(?<![\w-])--[a-z][a-z0-9-]*")  # `var(--…)` is of style sheets
 _COMMAND = re.compile(r"\bpenstock ([a-z]+)\b([^.;,()]*)")
 
 
-def _list_flags(name: str) -> set[str]:
-    parser = argparse.ArgumentParser()
-    COMMANDS[name].add_arguments(parser)
-    return {"--help", *parser._option_string_actions}
-
-
-FLAGS = {name: _list_flags(name) for name in COMMANDS}
+TOP, PARSERS = make_parsers(*COMMANDS)
+FLAGS = {name: set(parser.list_options()) for name, parser in PARSERS.items()}
 
 
 def _list_texts() -> list[tuple[str, str]]:
@@ -52,7 +46,7 @@ def test_texts_are_found() -> None:
 
 
 def test_every_flag_and_command_of_a_text_exists() -> None:
-    known = {"--version", *(flag for flags in FLAGS.values() for flag in flags)}
+    known = {*TOP.list_options(), *(flag for flags in FLAGS.values() for flag in flags)}
     faults = [
         f"{where}: {flag}" for where, text in TEXTS for flag in _FLAG.findall(text) if flag not in known
     ]

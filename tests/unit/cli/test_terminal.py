@@ -5,7 +5,18 @@ import io
 import numpy as np
 import pytest
 
-from penstock.cli.terminal import ProgressBar, format_count, format_value, print_message
+from penstock.cli.terminal import (
+    ProgressBar,
+    format_count,
+    format_value,
+    print_detail,
+    print_message,
+    print_note,
+    print_options,
+    print_table,
+    print_warning,
+    printing,
+)
 from penstock.foundation.wording import format_size
 from screen import Screen
 
@@ -149,3 +160,72 @@ def test_value_is_one_line(value, shown) -> None:
 def test_message_is_one_line_on_stderr(capsys) -> None:
     print_message("error: bad\nname")
     assert capsys.readouterr() == ("", "penstock: error: bad\\nname\n")
+
+
+@pytest.mark.parametrize(
+    ("verbosity", "shown"),
+    [
+        ("quiet", ["warning: b", "error: c"]),
+        ("normal", ["note: a", "warning: b", "error: c"]),
+        ("verbose", ["note: a", "warning: b", "error: c", "d", "options: n=1, names=['x']"]),
+    ],
+)
+def test_verbosity_decides_which_messages_are_printed(verbosity, shown, capsys) -> None:
+    with printing(verbosity):
+        print_note("a")
+        print_warning("b")
+        print_message("error: c")
+        print_detail("d")
+        print_options({"n": 1, "names": ["x"], "none": None, "empty": []})
+    assert capsys.readouterr() == ("", "".join(f"penstock: {line}\n" for line in shown))
+
+
+def test_bar_with_quiet_writes_nothing() -> None:
+    stream, clock = Screen(), Clock()
+    with printing("quiet"), ProgressBar("verify", stream, clock) as bar:
+        clock.now += 10
+        bar.show(1, 2)
+    assert stream.getvalue() == ""
+
+
+def test_bar_with_verbose_prints_the_time_of_each_stage(capsys) -> None:
+    clock = Clock()
+    with printing("verbose"), ProgressBar("convert", io.StringIO(), clock) as bar:
+        for stage, seconds in (("reading", 1.5), ("reading", 0.5), ("writing", 0.25)):
+            bar.enter(stage)
+            clock.now += seconds
+    assert capsys.readouterr().err == (
+        "penstock: convert: reading: 2.00 s\npenstock: convert: writing: 0.25 s\n"
+    )
+
+
+def test_messages_on_a_terminal_have_a_coloured_word(monkeypatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    print_message("error: a\x1bb")
+    print_warning("c")
+    print_note("d")
+    assert screen.getvalue().splitlines() == [
+        "penstock: \x1b[1;31merror:\x1b[0m a\\x1bb",
+        "penstock: \x1b[33mwarning:\x1b[0m c",
+        "penstock: note: d",
+    ]
+
+
+def test_table_in_a_pipe_is_not_cut(monkeypatch, capsys) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table(("a", "b"), [["x" * 100, "y" * 300]])
+    assert capsys.readouterr().out.splitlines()[2] == f"{'x' * 100}  {'y' * 300}"
+
+
+def test_table_on_a_terminal_without_unicode_fits_with_escapes(monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Screen(encoding="ascii")
+    monkeypatch.setattr("sys.stdout", screen)
+    print_table(("name", "n"), [["größe " * 9, "1"]], right=["n"])
+    assert max(map(len, screen.lines)) <= 40
+    assert "gr\\xf6\\xdfe" in screen.lines[2]
+    assert "~" in screen.lines[2]
