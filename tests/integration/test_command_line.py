@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from pasted_lines import find_next
 from raising import containing
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, example, flip, write_gzip, write_plain
 from wire.frame import write_record
@@ -95,7 +96,8 @@ def test_closed_output_and_full_output_are_no_traceback(tmp_path) -> None:
     closed = subprocess.run(
         ["bash", "-c", f"'{PENSTOCK}' inspect '{path}' >&-"], capture_output=True, text=True, check=False
     )
-    assert (closed.returncode, closed.stderr) == (0, "")
+    assert (closed.returncode, closed.stderr) == (0, containing("Next: "))
+    assert closed.stderr.count("\n") == 1
     full = subprocess.run(
         ["bash", "-c", f"'{PENSTOCK}' inspect '{path}' >/dev/full"],
         capture_output=True,
@@ -152,9 +154,9 @@ def test_progress_bar_shows_on_a_terminal_alone(tmp_path) -> None:
     out, _ = process.communicate(timeout=30)
     assert out.splitlines()[-1] == containing("no faults")
     assert "verify █" in shown.decode()
-    assert shown.endswith(b"\r\x1b[K")
+    assert b"\r\x1b[K\x1b[1mNext:\x1b[0m penstock inspect " in shown
     piped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
-    assert (piped.returncode, piped.stderr) == (0, "")
+    assert (piped.returncode, piped.stderr) == (0, f"Next: penstock inspect {path}\n")
 
 
 def test_file_name_that_is_no_unicode_is_read_and_shown_escaped(tmp_path) -> None:
@@ -199,7 +201,8 @@ def test_command_loads_no_framework() -> None:
 
 def test_demo_runs_and_ends_well(tmp_path) -> None:
     done = run("demo", "--data", cwd=tmp_path, env={**os.environ, "TMPDIR": str(tmp_path)})
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
     assert done.stdout == containing("308 records")
     (folder,) = tmp_path.iterdir()
+    assert find_next(done.stderr)[1:] == ["view", f"{folder}/flowers"]
     assert done.stdout.splitlines()[-1] == containing(folder)

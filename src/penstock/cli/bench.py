@@ -6,6 +6,7 @@ import argparse
 import json
 import logging
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -14,13 +15,14 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
+from penstock.cli.next_command import list_paths, name_output, repeat_words, suggest_next, suggest_use
 from penstock.cli.option_values import read_declaration, read_options
-from penstock.cli.terminal import format_count, print_message, print_table
+from penstock.cli.terminal import format_count, is_quiet, print_message, print_options, print_table
 from penstock.foundation.terminal import LiveLines, escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.bench.bench import LoaderProgress, prepare_bench
 from penstock.jobs.bench.measured import Limit, share_busy
-from penstock.jobs.bench.options import BenchOptions
+from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
 from penstock.jobs.bench.report import BenchReport, subtract
 
 _STAGES: Final = {
@@ -41,6 +43,11 @@ _LIMITS: Final[dict[Limit, str]] = {
     "epochs": "short epochs, each of which starts the threads",
     "rows": "few rows per batch, which leave little work to divide",
 }
+_CHANGES: Final = re.compile(
+    r"num_threads=(?P<threads>\d+)|batch_size=(?P<batch>\d+)|(?P<cache>cache=\"memory\")"
+    r"|(?P<block>shuffle=\"block\")|(?P<longer>--seconds)|(?P<plain>shards uncompressed)"
+)
+"""What advice names, and an option of this command or another command can change."""
 _SECONDS_BETWEEN: Final = 0.25
 _NUM_RECENT: Final = 5  # drawings that "now" is measured over: one second
 _MAX_BAR_CHARS: Final = 40
@@ -71,7 +78,8 @@ def run(args: argparse.Namespace) -> int:
         batches=args.batches,
         consumer_seconds=args.consumer_seconds,
     )
-    with LoaderDisplay(not args.json) as display:
+    print_options(vars(options))
+    with LoaderDisplay(not args.json and not is_quiet()) as display:
         bench = prepare_bench(args.paths, options, display.show_stage)
         display.watch(f"split {bench.split.name!r}", bench.progress)
         report = bench.run()
@@ -79,7 +87,29 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(report.to_json(), allow_nan=False))
     else:
         print_report(report)
+    _suggest(args, report, has_target=bool(bench.split.schema.targets))
     return 0
+
+
+def _suggest(args: argparse.Namespace, report: BenchReport, *, has_target: bool) -> None:
+    """Suggest to measure what the advice is to change; if it is no option of the loader, to use the data."""
+    found = _CHANGES.search(report.advice)
+    if found is None:
+        words = [*list_paths(args), *([] if args.split is None or has_target else ["--head", "3"])]
+        suggest_use(args, words, has_target=has_target)
+    elif found["threads"] or found["batch"]:
+        flag = "--threads" if found["threads"] else "--batch-size"
+        words = [flag, found["threads"] or found["batch"]]
+        suggest_next(args, "bench", *repeat_words(args, {flag: 1}, words))
+    elif found["cache"]:
+        suggest_next(args, "bench", *repeat_words(args, {"--cache": 1}, ["--cache", "memory"]))
+    elif found["block"]:
+        suggest_next(args, "bench", *repeat_words(args, {}, ["--shuffle", "block"]))
+    elif found["longer"]:
+        seconds = f"{2 * (args.seconds or USUAL_SECONDS):g}"
+        suggest_next(args, "bench", *repeat_words(args, {"--seconds": 1}, ["--seconds", seconds]))
+    else:
+        suggest_next(args, "convert", *list_paths(args), name_output(args.paths[0], "-uncompressed"))
 
 
 def print_report(report: BenchReport) -> None:

@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
+from penstock.cli.next_command import list_paths, name_output, repeat_words, suggest_next, suggest_use
 from penstock.cli.option_values import flatten, list_given, put_once, read_declaration
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
     format_duration,
-    print_message,
+    print_note,
+    print_options,
     print_table,
+    print_warning,
 )
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
@@ -80,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
             advice=f"Use {out[: out.rindex('.')] + '.parquet'!r}.",
         )
     overrides, options = read_overrides(args), _read_options(args)
+    print_options(vars(options))
     start = time.monotonic()
     display = ConversionDisplay()
     try:
@@ -92,6 +96,7 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_to_json(done)))
     else:
         print_converted(done, time.monotonic() - start)
+    suggest_use(args, [list_paths(args)[-1]], has_target=bool(done.manifest.schema.targets))
     return 0
 
 
@@ -155,6 +160,10 @@ def _print_plan(args: argparse.Namespace) -> int:
         print(json.dumps({"plan": plan.to_form(), "columns": columns, "dropped": dict(plan.dropped)}))
     else:
         print(dump_yaml(plan), end="")
+    words = repeat_words(args, {"--plan": 0})
+    if len(args.paths) == 1 and args.paths[0] in words:
+        words.insert(words.index(args.paths[0]) + 1, name_output(args.paths[0], ""))
+    suggest_next(args, "convert", *words)
     return 0
 
 
@@ -174,6 +183,7 @@ def _write_table(source: Any, out: str, args: argparse.Namespace) -> int:
         print(json.dumps({"out": out, "rows": done.num_rows, "bytes": done.num_bytes}))
     else:
         print(f"{format_count(done.num_rows, 'row')}, {format_size(done.num_bytes)} in {escape(out)}")
+    suggest_next(args, "convert", list_paths(args)[-1], "--plan")
     return 0
 
 
@@ -185,6 +195,7 @@ class ConversionDisplay(ProgressBar):
 
     def update(self, progress: ConversionProgress) -> None:
         """Show the progress."""
+        self.enter(progress.stage)
         self.show_line(lambda seconds: _format_progress(progress, seconds))
 
 
@@ -228,7 +239,9 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
     print_table(header, rows, right=header[1:])
     print()
     for note in _list_notes(done):
-        print_message(f"note: {note}")
+        print_note(note)
+    if warning := _describe_rejects(done):
+        print_warning(warning)
     took = "" if seconds is None else f" in {seconds:.1f} s"
     counts = f"{format_count(manifest.num_records, 'record')} from {format_count(done.num_rows, 'row')}"
     print(f"{counts}{took}: {escape(shlex.quote(str(done.out)))}")
@@ -241,11 +254,16 @@ def _list_notes(done: Converted) -> list[str]:
     if equal and not (apart and split.get("notes")):
         moved = f" ({apart:,} of them were moved)" if apart else ""
         notes.append(f"{format_count(equal, 'duplicate row')} kept in the split of the first one{moved}")
-    rejects = done.manifest.rejects
-    if rejects.get("count"):
-        where = f", see {rejects['file']}" if rejects.get("file") else ""
-        notes.append(f"{format_count(rejects['count'], 'row')} rejected{where}")
     return notes
+
+
+def _describe_rejects(done: Converted) -> str:
+    """Return how many rows were rejected; an empty text if none were."""
+    rejects = done.manifest.rejects
+    if not rejects.get("count"):
+        return ""
+    where = f", see {rejects['file']}" if rejects.get("file") else ""
+    return f"{format_count(rejects['count'], 'row')} rejected{where}"
 
 
 def _to_json(done: Converted) -> dict[str, Any]:
@@ -262,5 +280,5 @@ def _to_json(done: Converted) -> dict[str, Any]:
         "split": dict(manifest.split),
         "rejects": dict(manifest.rejects),
         "schema": manifest.schema.to_json(),
-        "notes": _list_notes(done),
+        "notes": [*_list_notes(done), *filter(None, [_describe_rejects(done)])],
     }

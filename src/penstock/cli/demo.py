@@ -19,11 +19,12 @@ from typing import Any, TextIO, TypeVar
 
 from penstock.cli.command import import_quietly
 from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY
-from penstock.cli.terminal import format_duration, format_value, print_message
+from penstock.cli.next_command import is_installed, suggest_next
+from penstock.cli.terminal import format_duration, format_value, is_quiet, output_width, print_message
 from penstock.errors import PathError, PenstockError, importing
 from penstock.examples import flowers
 from penstock.foundation.keras_backend import importing_keras
-from penstock.foundation.terminal import LiveLines, escape, rule, shorten, terminal_width
+from penstock.foundation.terminal import LiveLines, escape, rule, shorten
 from penstock.storage.store_path import take_local_path
 from penstock.training.display import TrainingDisplay
 from penstock.training.progress import TrainingProgress
@@ -57,16 +58,19 @@ def run(args: argparse.Namespace) -> int:
             import_quietly("penstock.jobs.train.train")
     folder = out if args.out else Path(tempfile.mkdtemp(prefix="penstock-demo-"))
     folder.mkdir(parents=True, exist_ok=True)
-    results = run_program(folder, is_json=args.json, trains=not args.data, explores=args.data or args.full)
+    is_silent = args.json or is_quiet()
+    results = run_program(folder, is_json=is_silent, trains=not args.data, explores=args.data or args.full)
     seconds = time.monotonic() - started
     if args.json:
         print(json.dumps({**results, "seconds": round(seconds, 1)}))
         return 0
     if "report" in results:
-        program = shlex.quote(sys.argv[0]) if Path(sys.argv[0]).name == "penstock" else "penstock"
         print(f"Done in {format_duration(seconds)}. The report: {escape(results['report'])}")
-        print(f"To browse data and predictions: {escape(program)} view {escape(shlex.quote(results['run']))}")
     print(f"Everything is in {escape(str(folder))}. Delete the folder when you no longer need it.")
+    used = Path(results["run"]) if "run" in results else folder.absolute() / "flowers"
+    # The viewer shows data and predictions of a run.
+    can_view = is_installed("starlette", "uvicorn", "jinja2")
+    suggest_next(args, "view" if can_view else "evaluate" if "run" in results else "inspect", used)
     return 0
 
 
@@ -206,9 +210,7 @@ def _print_result(result: Any) -> None:
     elif isinstance(result, dict):
         indent = max(map(len, result))
         for name, value in result.items():
-            print(
-                f"  {name:{indent}}  {shorten(format_value(value), max(20, terminal_width() - indent - 4))}"
-            )
+            print(f"  {name:{indent}}  {shorten(format_value(value), max(20, output_width() - indent - 4))}")
     elif isinstance(result, list):
         more = [f"... and {len(result) - _MAX_LINES} more"] * (len(result) > _MAX_LINES)
         print("\n".join([*(escape(str(each)) for each in result[:_MAX_LINES]), *more]))

@@ -1,7 +1,8 @@
 """The `penstock` command: finds the command, runs it, and turns errors into an exit status.
 
 0: done. 1: the data or the run failed. 2: the call was wrong. 130: interrupted. 141: stdout was closed.
-With `PENSTOCK_DEBUG=1` in the environment, errors are printed with their traceback.
+With `PENSTOCK_DEBUG=1` in the environment, errors are printed with their traceback. A command that succeeds
+ends with a line that suggests the next one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from penstock.cli.command import Command
 from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY, VIEW
 from penstock.cli.interrupt import INTERRUPTED, begin_work, end_work
 from penstock.cli.model_arguments import DEMO, EVALUATE, EXPORT, PREDICT, REPORT, TRAIN
+from penstock.cli.next_command import print_next
 from penstock.cli.parser import CommandParser, HelpFormatter, add_common
 from penstock.cli.terminal import Verbosity, print_detail, print_message, print_options, printing
 from penstock.errors import (
@@ -119,6 +121,8 @@ def _run(argv: Sequence[str]) -> int:
         _print_start(args)
         status = COMMANDS[args.command].run(args)
         print_detail(f"{args.command} took {time.monotonic() - start:.2f} s")
+        _flush_stdout()  # before what is written to stderr
+        print_next(args)
     return status
 
 

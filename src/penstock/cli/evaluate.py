@@ -8,8 +8,9 @@ import sys
 from functools import partial
 from typing import Any, Final
 
+from penstock.cli.next_command import is_installed, name_output, repeat_words, suggest_next
 from penstock.cli.option_values import list_given
-from penstock.cli.terminal import ProgressBar, format_count, print_table
+from penstock.cli.terminal import ProgressBar, format_count, print_note, print_options, print_table
 from penstock.foundation.terminal import escape, supports_unicode
 from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.evaluate import READING, run_evaluation
@@ -24,6 +25,11 @@ _MAX_BARS: Final = 30
 _MAX_CLASSES: Final = 20
 _MAX_CONFUSION: Final = 10
 _ERROR_COLUMNS: Final = {"regression": "error", "multilabel": "log loss"}
+_OWN_OPTIONS: Final = {
+    **dict.fromkeys(("--slice", "--mistakes", "--bootstrap", "--importance-records", "--seed"), 1),
+    "--no-importance": 0,
+}
+"""Options that `predict` does not have, with the number of their values."""
 _SLICE_SCORES: Final = ("accuracy", "auc", "f1", "log_loss", "rmse", "mae", "r2")
 
 
@@ -40,11 +46,13 @@ def run(args: argparse.Namespace) -> int:
         **list_given(args, ("engine", "address", "workers")),
     )
     reading = make_predict_options(**list_given(args, (*READING, "missing")))
+    print_options(vars(options))
     data = args.paths[0] if len(args.paths) == 1 else args.paths or None
     model = None if args.model is None else partial(load_model, args.model)
     with ProgressBar("evaluate") as bar:
 
         def show(what: str, done: int, total: int) -> None:
+            bar.enter(what)
             bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
 
         found = run_evaluation(args.folder, data, args.split, options, model, show, reading=reading)
@@ -52,7 +60,21 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(found.to_json(), allow_nan=False))
     else:
         print_evaluation(found)
+    _suggest(args)
     return 0
+
+
+def _suggest(args: argparse.Namespace) -> None:
+    """Suggest predictions for the data that was given; of a run on its own data, a report or an export."""
+    own = [] if args.model is None else ["--model", args.model]
+    if args.paths:
+        out = name_output(args.paths[0], "-predicted.csv")
+        suggest_next(args, "predict", *repeat_words(args, _OWN_OPTIONS, ["--out", out]))
+    elif is_installed("jinja2", "matplotlib"):
+        split = [] if args.split is None else ["--split", args.split]
+        suggest_next(args, "report", args.folder, "--out", name_output(args.folder, ".html"), *split, *own)
+    else:
+        suggest_next(args, "export", args.folder, name_output(args.folder, "-exported"), *own)
 
 
 def print_evaluation(found: Evaluation) -> None:
@@ -71,10 +93,8 @@ def print_evaluation(found: Evaluation) -> None:
         _print_slices(found, name)
     for target in found.mistakes:
         _print_mistakes(found, target)
-    if found.notes:
-        print()
     for note in found.notes:
-        print(f"note: {escape(note)}")
+        print_note(note)
 
 
 def _print_scores(found: Evaluation, target: str, task: Task) -> None:

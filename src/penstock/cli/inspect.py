@@ -11,21 +11,24 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.cli.next_command import list_paths, repeat_words, suggest_next, suggest_use
 from penstock.cli.option_values import read_declaration, read_options
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
     format_value,
+    output_width,
     print_message,
     print_table,
 )
 from penstock.decode.sample import Sample
 from penstock.errors import OptionError
-from penstock.foundation.terminal import escape, shorten, terminal_width
+from penstock.foundation.terminal import escape, shorten
 from penstock.foundation.wording import format_size
 from penstock.jobs.check.file_check import FileCheck
 from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.check.tensorflow_code import write_parser
+from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey
@@ -34,6 +37,9 @@ from penstock.statistics.summary import Distribution, FieldStatistics, Frequenci
 
 _MAX_SOURCES: Final = 3
 _MAX_VALUES: Final = 3
+_MAX_CHARS: Final = 400  # of a value of a sample
+_OWN_OPTIONS: Final = {"--head": 1, "--tf": 0, "--pipeline": 1, "--split": 1, "--compare": 1}
+"""Options that no other command has, with the number of their values."""
 _PAYLOADS: Final = {
     "example": " (Examples)",
     "sequence_example": " (SequenceExamples)",
@@ -56,6 +62,7 @@ def run(args: argparse.Namespace) -> int:
         from penstock.jobs.check.tensorflow_code import write_graph  # noqa: PLC0415 - 0.1 s, for this option alone
 
         print(write_graph(args.paths, args.pipeline, args.split, options), end="")
+        suggest_next(args, "inspect", *list_paths(args))
         return 0
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)
@@ -66,11 +73,23 @@ def run(args: argparse.Namespace) -> int:
     else:
         print_inspection(found)
     if not found.faults:
+        _suggest(args, found)
         return 0
     num_bad = sum(bool(file.faults) for file in found.files)
     faults, files = format_count(len(found.faults), "fault"), format_count(len(found.files), "file")
-    print_message(f"{faults} in {num_bad} of {files}. Run 'penstock verify {shlex.join(args.paths)}'.")
+    advice = f" Run 'penstock verify {shlex.join(args.paths)}'." if args.json else ""
+    print_message(f"{faults} in {num_bad} of {files}.{advice}")
+    suggest_next(args, "verify", *list_paths(args))
     return 1
+
+
+def _suggest(args: argparse.Namespace, found: Inspection) -> None:
+    """Suggest to train on the files, to browse them, or to check them, if they cannot be parsed."""
+    if found.survey.payload in ("other", "empty") or read_options(args) != ReadOptions():
+        suggest_next(args, "verify", *list_paths(args))  # files that other commands would read differently
+    else:
+        words = repeat_words(args, _OWN_OPTIONS)
+        suggest_use(args, words, has_target=bool(found.schema.targets))
 
 
 def _compare(args: argparse.Namespace, options: InspectOptions) -> int:
@@ -84,6 +103,7 @@ def _compare(args: argparse.Namespace, options: InspectOptions) -> int:
         print(json.dumps({"reads": found.is_readable, "changes": changes}))
     else:
         print("\n".join(escape(line) for line in str(found).splitlines()))
+    suggest_next(args, "inspect", *list_paths(args))
     return 0 if found.is_readable else 1
 
 
@@ -157,7 +177,7 @@ def _format_totals(files: Iterable[FileCheck]) -> str:
 
 
 def _print_sample(found: Inspection, number: int) -> None:
-    width = terminal_width()
+    width = min(output_width(), _MAX_CHARS)
     if number < len(found.payloads):
         payload = found.payloads[number]
         text = "".join(chr(byte) if 32 <= byte < 127 else f"\\x{byte:02x}" for byte in payload[:width])

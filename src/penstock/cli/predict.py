@@ -10,11 +10,20 @@ import json
 import sys
 import time
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.command import import_quietly
+from penstock.cli.next_command import name_output, repeat_words, suggest_next, suggest_program
 from penstock.cli.option_values import list_given
-from penstock.cli.terminal import ProgressBar, format_count, format_duration, print_message
+from penstock.cli.terminal import (
+    ProgressBar,
+    format_count,
+    format_duration,
+    print_note,
+    print_options,
+    print_warning,
+)
 from penstock.errors import OptionError
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import escape
@@ -31,6 +40,7 @@ _OPTIONS: Final = (
     *("engine", "address", "workers"),
 )
 _MAX_NAMED: Final = 10
+_TEXTS: Final = (".csv", ".jsonl")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     with importing_keras("penstock predict"):
         import_quietly("penstock.training.run")
     options = _read_options(args)
+    print_options(vars(options))
     data = args.paths[0] if len(args.paths) == 1 else args.paths
     start = time.monotonic()
     with _PredictionDisplay() as display:
@@ -59,7 +70,20 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None:
         size = format_size(find_size(done.out)) if done.out is not None else ""
         print(f"{format_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
+    if not status:
+        _suggest(args, done)
     return status
+
+
+def _suggest(args: argparse.Namespace, done: Predictions) -> None:
+    """Suggest to look at the file, or to write one."""
+    if args.out is None:
+        out = name_output(args.paths[0], "-predicted.csv")
+        suggest_next(args, "predict", *repeat_words(args, {}, ["--out", out]))
+    elif isinstance(done.out, Path) and done.out.suffix in _TEXTS:
+        suggest_program(args, "head", "-n", "5", done.out)
+    else:
+        suggest_next(args, "convert", done.out, "--plan")
 
 
 def _read_options(args: argparse.Namespace) -> PredictOptions:
@@ -97,12 +121,12 @@ def _format_progress(progress: PredictProgress, seconds: float) -> str:
 
 def _print_notes(done: Predictions) -> None:
     for note in done.notes:
-        print_message(f"note: {note}")
+        print_note(note)
     for error in done.rejected[:_MAX_NAMED]:
-        print_message(f"skipped row: {error}")
+        print_warning(f"skipped row: {error}")
     if done.num_skipped:
         total = format_count(done.num_rows + done.num_skipped, "row")
-        print_message(f"note: {done.num_skipped:,} of {total} skipped")
+        print_warning(f"{done.num_skipped:,} of {total} skipped")
 
 
 def _to_json(done: Predictions, seconds: float) -> dict[str, Any]:

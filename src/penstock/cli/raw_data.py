@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.cli.convert import ConversionDisplay, read_overrides
 from penstock.cli.option_values import list_given
-from penstock.cli.terminal import print_message
+from penstock.cli.terminal import is_quiet, output_width, print_lines, print_note, print_warning
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.errors import OptionError
@@ -69,16 +70,18 @@ def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Da
     def show_plan(plan: Plan) -> None:
         shown.extend(list_plan_warnings(plan))
         if not is_silent:
-            print("\n".join(format_plan(plan)), end="\n\n", flush=True)
+            if not is_quiet():
+                print_lines([*format_plan(plan, output_width()), ""])
+                sys.stdout.flush()
             for warning in shown:
-                print_message(f"warning: {warning}")
+                print_warning(warning)
 
     display = ConversionDisplay()
     with display:
         done = raw.convert(out, show_plan, display.update)
     more = list_more_notes(done)
     for note in () if is_silent else more:
-        print_message(f"note: {note}")
+        print_note(note)
     return open_dataset(done.out), [*shown, *more]
 
 

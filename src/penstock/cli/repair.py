@@ -6,8 +6,9 @@ import argparse
 import json
 
 from penstock.cli.data_arguments import REPAIR
+from penstock.cli.next_command import suggest_next
 from penstock.cli.option_values import read_options
-from penstock.cli.terminal import ProgressBar, format_count, print_message, print_table
+from penstock.cli.terminal import ProgressBar, format_count, print_message, print_note, print_table
 from penstock.cli.verify import format_fault
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
@@ -29,6 +30,8 @@ def run(args: argparse.Namespace) -> int:
         print_repair(done)
     for fault in done.failures:
         print_message(f"not repaired: {format_fault(fault)}")
+    if any(file.failure is None for file in done.files):
+        suggest_next(args, "verify", done.out)
     return 1 if done.failures or done.missing else 0
 
 
@@ -61,4 +64,4 @@ def print_repair(done: Repair) -> None:
     else:
         print(f"\n{kept}; {'no record was lost' if done.notes else 'nothing was lost'}")
     for note in done.notes:
-        print(f"note: {escape(note)}")
+        print_note(note)

@@ -1,17 +1,19 @@
-"""The summary of a run that `penstock train` prints: scores, choices, and the next commands.
+"""The summary of a run that `penstock train` prints: scores and choices, and the next command.
 
 In: a finished run. Out: tables on stdout, or JSON.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.terminal import print_table
+from penstock.cli.next_command import suggest_next
+from penstock.cli.terminal import print_note, print_table
 from penstock.dataset import open as open_dataset
 from penstock.foundation.terminal import escape
 from penstock.jobs.predict.evaluate import USUAL_SPLIT
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
     from penstock.jobs.train.folds import CrossValidation  # reads and writes tables
 
 
-def print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> None:
-    """Print the scores of a run as a table; or as JSON, if a list of warnings is given."""
-    if warnings is not None:
+def print_run(run: Run, args: argparse.Namespace, warnings: list[str]) -> None:
+    """Print the scores of a run as a table; or as JSON, with warnings."""
+    if args.json:
         print(json.dumps({**_describe(run), "warnings": warnings}))
         return
     if run.members:
@@ -36,7 +38,7 @@ def print_run(run: Run, own_model: str | None, warnings: list[str] | None) -> No
     for target, choice in run.choices.items():
         for line in choice.describe():
             print(f"{escape(target)}: {line}")
-    _print_next(run, own_model)
+    _finish(run, args)
 
 
 def _describe(run: Run) -> dict[str, Any]:
@@ -72,9 +74,9 @@ def _find_best(run: Run) -> Mapping[str, float]:
     return find_best(run.history, monitor, run.tasks) or run.history[-1]
 
 
-def print_folds(done: CrossValidation, own_model: str | None, warnings: list[str] | None) -> None:
-    """Print the scores of a cross-validation as a table; or as JSON, if a list of warnings is given."""
-    if warnings is not None:
+def print_folds(done: CrossValidation, args: argparse.Namespace, warnings: list[str]) -> None:
+    """Print the scores of a cross-validation as a table; or as JSON, with warnings."""
+    if args.json:
         result = {
             "run": str(done.folder),
             "folds": [str(each) for each in done.runs],
@@ -99,13 +101,11 @@ def print_folds(done: CrossValidation, own_model: str | None, warnings: list[str
             for name, mean in means.items()
         ]
         print_table([*header, *done.scores], rows, right=[*header[1:], *done.scores])
-    name = escape(shlex.quote(str(done.folder)))
-    own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
     path = escape(str(done.predictions))
     print(f"\n{done.records:,} records, each predicted by the model of its fold: {path}")
-    print(f"The runs of the folds are in {name}. Next:")
-    print(f"  penstock evaluate {name}/{done.runs[0].name}{own}")
-    print("To predict new data, train a model on all records: the same command without --folds.")
+    print(f"The runs of the folds are in {escape(str(done.folder))}.")
+    print_note("to predict new data, train a model on all records: the same command without --folds")
+    suggest_next(args, "evaluate", done.folder / done.runs[0].name, *_repeat_model(args))
 
 
 def _print_members(run: Run) -> None:
@@ -136,24 +136,29 @@ def _print_best(run: Run) -> None:
     print_table(header, rows, right=header[1:])
 
 
-def _print_next(run: Run, own_model: str | None) -> None:
-    """Print the commands that use the run."""
-    name = escape(shlex.quote(str(run.folder)))
-    own = "" if own_model is None else f" --model {escape(shlex.quote(own_model))}"
+def _finish(run: Run, args: argparse.Namespace) -> None:
+    """Print where the run is and what it was not tested on, and suggest to evaluate it."""
     split = _find_unseen(run)
+    own = _repeat_model(args)
+    print(f"\nThe run is in {escape(str(run.folder))}.")
     kind = "csv" if _knows_columns(run) else "tfrecord"
-    new, labelled = f"NEW.{kind}", f"LABELLED.{kind}"
-    print(f"\nThe run is in {name}. Next:")
+    named = " ".join([shlex.quote(str(run.folder)), f"NEW.{kind}", *map(shlex.quote, own)])
+    print_note(f"to predict new data: penstock predict {named}")
     if split is None:
-        option = f" --split {escape(shlex.quote(_list_splits(run)[0]))}"
-        print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
-        print(
-            "There is no test split: these scores are for records that the model was trained on. For a fair "
-            f"evaluation, use other labelled data: penstock evaluate {name} {labelled}{own}"
+        print_note(
+            "there is no test split: an evaluation on the records that the model was trained on is not fair. "
+            "Use other labelled data."
         )
-        return
-    option = "" if split == USUAL_SPLIT else f" --split {split}"
-    print(f"  penstock evaluate {name}{option}{own}\n  penstock predict {name} {new}{own}")
+        suggest_next(args, "evaluate", run.folder, "--split", _list_splits(run)[0], *own)
+    else:
+        suggest_next(
+            args, "evaluate", run.folder, *([] if split == USUAL_SPLIT else ["--split", split]), *own
+        )
+
+
+def _repeat_model(args: argparse.Namespace) -> list[str]:
+    """Return the option that names the user's own model, if there is one."""
+    return [] if args.model is None else ["--model", args.model]
 
 
 def _knows_columns(run: Run) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import shlex
@@ -13,9 +14,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.cli.next_command import repeat_words, suggest_next
 from penstock.cli.option_values import flatten, list_given, read_declaration
 from penstock.cli.run_summary import print_folds, print_run
-from penstock.cli.terminal import format_count, print_message, print_table
+from penstock.cli.terminal import (
+    format_count,
+    is_quiet,
+    print_detail,
+    print_message,
+    print_note,
+    print_options,
+    print_table,
+)
 from penstock.errors import (
     CorruptRecordError,
     NoSuchPathError,
@@ -24,6 +34,7 @@ from penstock.errors import (
     PenstockError,
     importing,
 )
+from penstock.foundation.terminal import escape
 from penstock.jobs.model_file import load_model
 from penstock.jobs.stored_data import Declaration, is_stored
 from penstock.jobs.train.job import TrainJob, check_job, find_number
@@ -86,15 +97,17 @@ def run(args: argparse.Namespace) -> int:
     warnings: list[str] = []
     out = None if args.out is None else as_path(args.out)
     if isinstance(out, StorePath):
-        with stored_run(out, resume=args.resume, note=lambda text: print_message(f"note: {text}")) as stored:
+        with stored_run(out, resume=args.resume, note=print_note) as stored:
             local = argparse.Namespace(**{**vars(args), "out": str(stored.folder)})
             done = stored.finish(_train_in_folder(local, config, warnings, stored))
     else:
         done = _train_in_folder(args, config, warnings)
     if isinstance(done, Run):
-        print_run(done, args.model, warnings if args.json else None)
+        print_options(done.settings["train"])
+        print_run(done, args, warnings)
     else:
-        print_folds(done, args.model, warnings if args.json else None)
+        print_folds(done, args, warnings)
+    print_detail(f"settings: {done.folder / CONFIG_NAME}")
     return 0
 
 
@@ -115,7 +128,7 @@ def _train_in_folder(
             advice = "Pass the folder of a run, or data to train on."
             raise NoSuchPathError(f"not a run folder (no {CONFIG_NAME})", path=folder, advice=advice)
         shown = folder if stored is None else stored.out
-        print_message(f"note: {shown} contains no run yet: starting a new one")
+        print_note(f"{shown} contains no run yet: starting a new one")
     try:
         check_job(job, folder)  # before anything is converted
     except PenstockError as error:
@@ -165,7 +178,7 @@ class _CollectingDisplay(TrainingDisplay):
     """A display that also collects the notes in a list."""
 
     def __init__(self, notes: list[str]) -> None:
-        super().__init__()
+        super().__init__(io.StringIO() if is_quiet() else None)
         self._notes = notes
 
     def note(self, text: str) -> None:
@@ -301,7 +314,7 @@ def _find_data(
     data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=args.json or not is_training)
     if is_training:
         counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
-        print_message(f"converted to {folder / DATA_NAME}: {counts}")
+        print_note(f"converted to {folder / DATA_NAME}: {counts}")
     return data, dict(raw.tables), warnings
 
 
@@ -336,9 +349,13 @@ def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJ
             with AtomicFile(Path(args.write_model)) as file:
                 file.write(write_model(schema, pipeline, options).encode())
             if not args.json:
-                print(f"Wrote {args.write_model}. Edit it, then train with --model {args.write_model}:build")
+                print(f"Wrote {escape(args.write_model)}. Edit it, then train it.")
         if args.show_model:
             _print_model(job.model or build_model(schema, pipeline, options), is_json=args.json)
+    built = dict.fromkeys((f"--{flag.replace('_', '-')}" for flag in _MODEL), 1) | {"--freeze-image": 0}
+    own = {} if args.write_model is None else built
+    model = [] if args.write_model is None else ["--model", f"{args.write_model}:build"]
+    suggest_next(args, "train", *repeat_words(args, {"--show-model": 0, "--write-model": 1, **own}, model))
     return 0
 
 

@@ -10,11 +10,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from penstock.cli.next_command import list_paths, name_output, repeat_words, suggest_next, suggest_use
 from penstock.cli.option_values import read_declaration, read_options
-from penstock.cli.terminal import ProgressBar, format_count, format_duration
+from penstock.cli.terminal import ProgressBar, format_count, format_duration, is_quiet, print_note
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
 from penstock.foundation.wording import show
+from penstock.read.options import ReadOptions
 from penstock.view.browser import Browser
 from penstock.view.opened_data import OpenedData, open_data
 from penstock.view.server import serve
@@ -38,17 +40,25 @@ def run(args: argparse.Namespace) -> int:
         if args.json:
             print(json.dumps(_describe(data, address)), flush=True)
             return
-        splits = ", ".join(f"{escape(name)} {len(rows):,}" for name, rows in data.splits.items())
-        print(f"{escape(data.name)}: {format_count(data.num_records, 'record')} ({splits})")
+        if not is_quiet():
+            splits = ", ".join(f"{escape(name)} {len(rows):,}" for name, rows in data.splits.items())
+            print(f"{escape(data.name)}: {format_count(data.num_records, 'record')} ({splits})")
         for name, note in data.notes.items():
             if name not in data.schema:
-                print(f"note: {escape(name)}: {escape(note)}")
+                print_note(f"{name}: {note}")
         print(f"Open {address} in a browser. Ctrl-C ends the viewer.", flush=True)
 
     try:
         serve(browser, args.host, args.port, announce, args.allowed_host)
     finally:
         browser.close()
+    if data.run is not None:
+        own = [] if args.model is None else ["--model", args.model]
+        suggest_next(args, "report", *list_paths(args), "--out", name_output(args.paths[0], ".html"), *own)
+    else:
+        words = repeat_words(args, {"--port": 1, "--host": 1, "--allowed-host": 1})
+        is_usual = read_options(args) == ReadOptions()  # training has no options for other files
+        suggest_use(args, words, has_target=is_usual and bool(data.schema.targets))
     return 0
 
 

@@ -40,7 +40,7 @@ def test_summary_names_fields_splits_and_the_folder(pets, capsys):
     assert re.search(r"^adopted +category +target +scalar int64, 2 values$", out, re.MULTILINE)
     assert re.search(r"^train +160 +1 +[\d.]+ kB$", out, re.MULTILINE)
     assert re.search(rf"^200 records from 200 rows in \d+\.\d s: {pets}/out\n\Z", out, re.MULTILINE)
-    assert err == ""
+    assert err == "Next: penstock train out\n"
     assert list(ps.open("out").schema) == ["id", "name", "kind", "adopted"]
 
 
@@ -78,7 +78,7 @@ def test_column_that_is_left_out_is_reported(pets, capsys):
 
 def test_plan_is_printed_and_nothing_written(pets, capsys):
     status, out, err = run(capsys, "pets.csv", "--plan", "--target", "adopted")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "Next: penstock convert pets.csv pets --target adopted\n")
     assert re.search(r"^columns:$", out, re.MULTILINE)
     assert [path.name for path in pets.iterdir()] == ["pets.csv"]
     assert run(capsys, "pets.csv", "out", "--plan", "--target", "adopted")[1] == out
@@ -221,12 +221,12 @@ def test_line_of_progress_has_rows_speed_splits_rejects_and_the_time_left():
 
 def test_terminal_sees_progress_and_a_pipe_does_not(pets, capsys, monkeypatch):
     monkeypatch.setattr("penstock.cli.terminal._SILENT_SECONDS", -1.0)
-    assert run(capsys, "pets.csv", "a", "--id", "id", "--drop", "age")[2] == ""
+    assert run(capsys, "pets.csv", "a", "--id", "id", "--drop", "age")[2] == "Next: penstock inspect a\n"
     terminal = Screen()
     monkeypatch.setattr("sys.stderr", terminal)
     assert main(["convert", "pets.csv", "b", "--id", "id", "--drop", "age"]) == 0
     assert "reading 200 rows" in terminal.getvalue()
-    assert terminal.lines == []
+    assert [each.removeprefix("\x1b[1m") for each in terminal.lines] == ["Next: penstock inspect b"]
 
 
 def test_all_rows_rejected_is_exit_status_one_and_names_the_first_cause(tmp_path, monkeypatch, capsys):

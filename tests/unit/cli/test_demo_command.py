@@ -18,7 +18,7 @@ def test_demo_prints_every_step_with_what_to_type(tmp_path, capsys) -> None:
     folder = tmp_path / "demo"
     assert main(["demo", "--data", "--out", str(folder)]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == f"Next: penstock view {folder}/flowers\n"
     for typed in (
         f"Working in {folder}\n",
         "# or: penstock convert flowers.csv flowers --id id --target sets_seed\n",
@@ -103,13 +103,13 @@ def no_training(monkeypatch) -> list[str]:
     ("program", "typed"),
     [(".venv/bin/penstock", ".venv/bin/penstock"), ("/usr/lib/x/__main__.py", "penstock")],
 )
-def test_demo_ends_with_the_report_and_the_command_of_the_viewer(
+def test_demo_ends_with_the_report_and_suggests_the_viewer(
     program, typed, tmp_path, capsys, monkeypatch, no_training
 ) -> None:
     monkeypatch.setattr(sys, "argv", [program, "demo"])
     assert main(["demo", "--out", str(tmp_path)]) == 0
     out, err = capsys.readouterr()
-    assert (no_training[-1], err) == ("models", "")
+    assert (no_training[-1], err) == ("models", f"Next: {typed} view 'my runs/all'\n")
     assert out.splitlines() == [
         f"Working in {tmp_path}",
         "",
@@ -121,7 +121,6 @@ def test_demo_ends_with_the_report_and_the_command_of_the_viewer(
         "photo alone 0.61",
         "",
         "Done in 0 s. The report: report.html",
-        f"To browse data and predictions: {typed} view 'my runs/all'",
         f"Everything is in {tmp_path}. Delete the folder when you no longer need it.",
     ]
 

@@ -24,7 +24,7 @@ def table(out: str) -> dict[str, list[str]]:
 def test_inspect_prints_a_table_of_fields_and_the_sums(zoo, capsys) -> None:
     assert main(["inspect", str(zoo), "--target", "legs"]) == 0
     out, err = capsys.readouterr()
-    assert err == ""
+    assert err == f"Next: penstock train {zoo} --target legs\n"
     assert out.splitlines()[0].split() == ["field", "type", "role", "kind", "values", "missing", "example"]
     assert table(out) == {
         "name": ["text", "input", "bytes", "scalar", "0", "animal 1"],

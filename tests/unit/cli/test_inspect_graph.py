@@ -24,7 +24,7 @@ def test_code_of_a_pipeline_is_printed_and_nothing_else(pets, saved, capsys):
     assert main(["inspect", str(pets), "--tf", "--pipeline", saved]) == 0
     out, err = capsys.readouterr()
     ast.parse(out)
-    assert err == ""
+    assert err == f"Next: penstock inspect {pets}\n"
     assert 'FEATURES = {"age": tf.io.FixedLenFeature([], tf.int64)}\n' in out
     assert str(pets / "train-00001-of-00002.tfrecord") in out
     assert "test-00000" not in out

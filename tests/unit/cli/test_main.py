@@ -51,6 +51,7 @@ def test_no_command_lists_the_commands(capsys) -> None:
         (["zzz"], "'zzz'"),
         (["--json", "veri"], "'veri' 'verify'"),
         (["--json", "inspect", "x"], "--json penstock inspect x --json"),
+        (["-q", "--jsn", "inspect", "x"], "--jsn --json"),
         (["--head=3", "inspect", "a b"], "--head penstock inspect 'a b' --head=3"),
         (["--head", "3", "inspect", "x"], "--head penstock inspect x --head 3"),
         (["--jsn", "inspect", "x"], "--jsn --json"),
@@ -186,3 +187,28 @@ def test_example_of_a_command_parses(name) -> None:
     program, *argv = COMMANDS[name].example.split()
     assert program == "penstock"
     assert dispatch._parse(argv).command == name
+
+
+@pytest.mark.parametrize("option", ["-q", "--quiet", "-v", "--verbose"])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_takes_quiet_and_verbose_before_and_after_it(name, option) -> None:
+    words = COMMANDS[name].example.split()[2:]
+    before, after = dispatch._parse([option, name, *words]), dispatch._parse([name, *words, option])
+    for args in (before, after):
+        assert (args.quiet, args.verbose) == ("q" in option, "v" in option)
+    assert {**vars(before), "words": None} == {**vars(after), "words": None}
+
+
+def test_verbose_prints_versions_options_and_times(zoo, capsys) -> None:
+    assert main(["--verbose", "verify", str(zoo), "--max-record-bytes", "5000"]) == 0
+    out, err = capsys.readouterr()
+    lines = err.splitlines()
+    assert mentions(lines[0], f"penstock Python {sys.version.split()[0]}")
+    assert lines[1] == f"penstock: options: paths=[{str(zoo)!r}], max_record_bytes=5000"
+    assert [line.partition(":")[0] for line in lines[2:4]] == ["penstock", "penstock"]
+    assert lines[3].startswith("penstock: verify took ")
+    assert lines[-1].startswith("Next: ")
+    assert main(["verify", str(zoo), "--max-record-bytes", "5000"]) == 0
+    usual = capsys.readouterr()
+    assert usual.out == out
+    assert usual.err.count("\n") == 1

@@ -43,14 +43,15 @@ def run(capsys, *argv):
 def test_without_a_file_the_predictions_are_printed_as_csv(folder, capsys):
     status, out, err = run(capsys, "run", "new.csv", "--keep", "name")
     lines = out.splitlines()
-    assert (status, err, len(lines)) == (0, "", 13)
+    suggested = "Next: penstock predict run new.csv --keep name --out new-predicted.csv\n"
+    assert (status, err, len(lines)) == (0, suggested, 13)
     assert lines[0] == "row,name,sold,sold_probability,sold_probability_no,sold_probability_yes"
     assert lines[3].startswith("2,n2,no,0.")
 
 
 def test_file_is_written_and_its_size_printed(folder, capsys):
     status, out, err = run(capsys, "run", "new.csv", "--out", "out.parquet")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "Next: penstock convert out.parquet --plan\n")
     assert mentions(out, "12 rows")
     assert mentions(out, "out.parquet")
     assert pq.read_table("out.parquet").num_rows == 12
@@ -87,6 +88,7 @@ def test_skipped_rows_and_notes_are_printed_apart_from_the_csv(folder, capsys):
         containing("penstock", "'size'"),
         containing("penstock", "new.csv", "'age'", 2, "(line 3)", "'1-2'"),
         containing("penstock", 1, 3),
+        containing("Next: penstock predict run new.csv --on-error collect"),
     ]
 
 

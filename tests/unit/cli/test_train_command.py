@@ -2,12 +2,14 @@
 
 import contextlib
 import json
+import re
 import shlex
 import subprocess
 import sys
 
 import pytest
 
+from pasted_lines import find_next
 from penstock.cli.main import main
 from penstock.errors import OptionError
 from penstock.training.tensor_file import read_tensors
@@ -179,7 +181,8 @@ def test_run_that_has_ended_is_reported_again(run_folder, capsys):
     assert status == 0
     assert mentions(err, "run")
     assert out.splitlines()[0].split() == ["validation", "epoch", "1"]
-    assert mentions(out, "penstock --model model.py:build penstock NEW.csv --model model.py:build")
+    assert "note: to predict new data: penstock predict run NEW.csv --model model.py:build\n" in err
+    assert find_next(err) == ["penstock", "evaluate", "run", "--model", "model.py:build"]
 
 
 def test_folder_of_a_run_is_not_written_over(run_folder, capsys):
@@ -277,9 +280,10 @@ def test_flags_of_the_image_encoder_override_what_a_run_derived(
 
 def test_model_that_is_written_builds_the_model_that_is_shown(run_folder, capsys, tmp_path):
     file = tmp_path / "written.py"
-    status, out, _ = call(capsys, "run/data", "--preset", "small", "--write-model", str(file))
+    status, out, err = call(capsys, "run/data", "--preset", "small", "--write-model", str(file))
     assert status == 0
-    assert f"--model {file}:build" in out
+    assert mentions(out, str(file))
+    assert find_next(err) == ["penstock", "train", "run/data", "--model", f"{file}:build"]
     _, shown, _ = call(capsys, "run/data", "--preset", "small", "--show-model", "--json")
     _, again, _ = call(capsys, "run/data", "--model", f"{file}:build", "--show-model", "--json")
     assert json.loads(again) == json.loads(shown)
@@ -327,7 +331,7 @@ def test_one_row_cannot_be_trained_on_and_leaves_nothing(folder, capsys, target)
 
 
 @pytest.mark.parametrize("split", ["test", "validation", "train"])
-def test_next_commands_work_as_they_are_printed(folder, run_folder, capsys, tmp_path, split):
+def test_evaluate_and_predict_work_as_they_are_suggested(folder, run_folder, capsys, tmp_path, split):
     shard = next((run_folder / "data").glob("train-*.tfrecord")).read_bytes()
     records = tmp_path / "records"
     records.mkdir()
@@ -335,14 +339,14 @@ def test_next_commands_work_as_they_are_printed(folder, run_folder, capsys, tmp_
     if split != "train":
         (records / f"{split}.tfrecord").write_bytes(shard)
     out = tmp_path / "a run"
-    status, shown, err = call(capsys, str(records), "--target", "sold", "--out", str(out), *TINY)
+    status, _, err = call(capsys, str(records), "--target", "sold", "--out", str(out), *TINY)
     assert status == 0, err
-    line = next(line for line in shown.splitlines() if line.startswith("  penstock evaluate "))
-    assert ("--split" in line) == (split != "test")
-    assert main([*shlex.split(line)[1:], "--no-importance", "--bootstrap", "0"]) == 0
-    assert ("no test split" in shown) == (split == "train")
+    words = find_next(err)
+    assert words[1:3] == ["evaluate", str(out)]
+    assert ("--split" in words) == (split != "test")
+    assert main([*words[1:], "--no-importance", "--bootstrap", "0"]) == 0
+    assert ("no test split" in err) == (split == "train")
     (folder / "NEW.tfrecord").write_bytes(shard)
-    line = next(line for line in shown.splitlines() if line.startswith("  penstock predict "))
-    assert "NEW.tfrecord" in line
+    (line,) = re.findall("penstock predict .* NEW.tfrecord.*", err)
     assert main([*shlex.split(line)[1:], "--out", str(tmp_path / "predicted.csv")]) == 0
     capsys.readouterr()

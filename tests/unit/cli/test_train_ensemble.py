@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from pasted_lines import find_next
 from penstock.cli.main import main
 from penstock.training.run_files import read_run_config
 from raising import containing
@@ -33,8 +34,9 @@ def folder(tmp_path, monkeypatch):
 def test_ensemble_of_raw_data_is_trained_resumed_evaluated_and_predicted(folder, capsys):
     argv = ["train", "pets.csv", "--target", "sold", "--out", "run", "--model", "model.py:build"]
     assert main([*argv, "--epochs", "1", "--ensemble", "2", "--number", "age"]) == 0
-    out = capsys.readouterr().out
-    assert out == containing("member-1", "member-2", "average", "penstock evaluate run")
+    out, err = capsys.readouterr()
+    assert out == containing("member-1", "member-2", "average")
+    assert find_next(err) == ["penstock", "evaluate", "run", "--model", "model.py:build"]
     assert not (folder / "run" / "member-1" / "data").exists()
     assert read_run_config("run/member-1/run.yaml")["data"] == "../data"
     assert read_run_config("run/run.yaml")["ensemble"] == {"members": 2}

@@ -5,6 +5,7 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
+from pasted_lines import find_next
 from penstock.cli.main import main
 from penstock.training.run_files import read_run_config
 from raising import containing
@@ -35,10 +36,10 @@ def test_folds_of_raw_data_are_trained_resumed_and_scored(folder, capsys):
     argv = ["train", "pets.csv", "--target", "sold", "--id", "key", "--number", "age", "--out", "run"]
     argv += ["--model", "model.py:build", "--epochs", "1", "--folds", "2"]
     assert main(argv) == 0
-    out = capsys.readouterr().out
-    assert out == containing(
-        "mean", "deviation", "fold-1", "fold-2", "predictions.parquet", "without --folds"
-    )
+    out, err = capsys.readouterr()
+    assert out == containing("mean", "deviation", "fold-1", "fold-2", "predictions.parquet")
+    assert err == containing("without --folds")
+    assert find_next(err) == ["penstock", "evaluate", "run/fold-1", "--model", "model.py:build"]
     table = pq.read_table("run/predictions.parquet")
     assert table.column_names[:3] == ["key", "fold", "sold_true"]
     assert table.num_rows == 108

@@ -14,15 +14,16 @@ def test_verify_sound_files_prints_one_line(zoo, capsys) -> None:
     assert main(["verify", str(zoo)]) == 0
     out, err = capsys.readouterr()
     assert mentions(out, "2 files 30 records")
-    assert (out.count("\n"), err) == (1, "")
+    assert (out.count("\n"), err) == (1, f"Next: penstock inspect {zoo}\n")
 
 
 def test_verify_damaged_file_prints_a_line_a_fault(damaged, capsys) -> None:
     assert main(["verify", str(damaged)]) == 1
-    first, second, third = capsys.readouterr().out.splitlines()
+    out, err = capsys.readouterr()
+    first, second = out.splitlines()
     assert mentions(first, f"{damaged} 2 {2 * FRAME_BYTES} payload CRC")
     assert second == containing(1, 5, 425, 1)
-    assert third == containing("'penstock repair PATH OUT'")
+    assert err == f"Next: penstock repair {damaged} --out damaged-repaired\n"
 
 
 @pytest.mark.parametrize(
@@ -47,7 +48,6 @@ def test_verify_of_damaged_records_that_are_no_examples_says_so_too(tmp_path, ca
     assert capsys.readouterr().out.splitlines()[1:] == [
         containing(1, 3, 84, 1),
         containing(3, "Example"),
-        containing("'penstock repair PATH OUT'"),
     ]
 
 

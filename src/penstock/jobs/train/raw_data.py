@@ -126,8 +126,13 @@ class RawData:
         return run_conversion(self.source, out, self.overrides, options, on_progress, on_plan)
 
 
-def format_plan(plan: Plan) -> list[str]:
-    """Return the plan of the columns as the lines of a table; a wide table is cut after its first columns."""
+def format_plan(plan: Plan, width: int | None = None) -> list[str]:
+    """Return the plan of the columns as the lines of a table; a plan of many columns is cut.
+
+    Args:
+        plan: The plan.
+        width: Maximum width of the lines; that of the terminal by default.
+    """
     rows = [
         [
             escape(each.column),
@@ -138,7 +143,7 @@ def format_plan(plan: Plan) -> list[str]:
         ]
         for each in plan.columns[:_MAX_LISTED]
     ]
-    lines = format_table(("column", "type", "role", "values", "because"), rows)
+    lines = format_table(("column", "type", "role", "values", "because"), rows, width=width)
     if len(plan) > _MAX_LISTED:
         lines.append(f"… and {len(plan) - _MAX_LISTED:,} more: 'penstock convert --plan' lists all columns")
     return lines

@@ -1,0 +1,161 @@
+"""The line `Next:` that a command ends with: a command line that works when it is pasted into a shell.
+
+In: what a command made or found. Out: `args.next_command`, which `dispatch` prints on stderr at the end.
+Paths may hold spaces and control characters. Imports nothing large.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from penstock.cli.terminal import is_quiet
+from penstock.foundation.keras_backend import BACKENDS
+from penstock.foundation.terminal import paint
+
+_PROGRAM: Final = "penstock"
+_ESCAPES: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\", "'": r"\'"}
+
+
+def suggest_next(args: argparse.Namespace, *words: object) -> None:
+    """Choose the command of Penstock that is printed at the end.
+
+    Args:
+        args: The arguments of the command that ends.
+        words: Name and arguments of the next command. Paths are `Path`s or `StorePath`s, other words strings.
+    """
+    args.next_command = " ".join([_name_program(), *map(quote, words)])
+
+
+def suggest_program(args: argparse.Namespace, *words: object) -> None:
+    """Choose the command of another program that is printed at the end."""
+    args.next_command = " ".join(map(quote, words))
+
+
+def suggest_python(args: argparse.Namespace, code: str) -> None:
+    """Choose a line of Python that is run at the end, by the interpreter of this process."""
+    is_found = shutil.which("python") == sys.executable
+    suggest_program(args, "python" if is_found else sys.executable, "-c", code)
+
+
+def print_next(args: argparse.Namespace) -> None:
+    """Print the line, unless the command printed JSON or was asked to be quiet."""
+    command = getattr(args, "next_command", None)
+    if command is None or is_quiet() or getattr(args, "json", False):
+        return
+    print(f"{paint('Next:', 'bold', sys.stderr)} {command}", file=sys.stderr)
+
+
+def repeat_words(
+    args: argparse.Namespace, without: Mapping[str, int], more: Iterable[object] = ()
+) -> list[object]:
+    """Return the arguments that the command was called with, changed.
+
+    Args:
+        args: The arguments of the command.
+        without: Options to leave out, with the number of their values.
+        more: Words to add.
+    """
+    kept: list[object] = []
+    words = iter(getattr(args, "words", ()))
+    for word in words:
+        option, has_value, _ = word.partition("=")
+        if option not in without:
+            kept.append(word)
+        elif not has_value:
+            for _ in range(without[option]):
+                next(words, None)
+    # After "--", every word is a path.
+    return [*more, *kept] if "--" in kept else [*kept, *more]
+
+
+def choose_unused(path: str | Path) -> Path:
+    """Return a path, or with a number at its end if it exists."""
+    first = Path(path)
+    chosen, number = first, 1
+    while os.path.lexists(chosen):
+        number += 1
+        chosen = first.with_name(f"{first.stem}-{number}{first.suffix}")
+    return chosen
+
+
+def name_output(source: object, end: str) -> Path:
+    """Return an unused path in the working folder that is named after a file or folder."""
+    stem = Path(str(source)).absolute().name.split(".")[0]
+    stem = "".join(char for char in stem if char not in "*?[]").strip("-") or "data"
+    return choose_unused(f"{stem}{end}")
+
+
+def is_installed(*packages: str) -> bool:
+    """Whether packages can be imported; they are not loaded."""
+    # A package that cannot be imported may be None among the loaded ones.
+    return all(
+        sys.modules[package] is not None if package in sys.modules else find_spec(package) is not None
+        for package in packages
+    )
+
+
+def can_train() -> bool:
+    """Whether Keras and a backend are installed."""
+    return is_installed("keras") and any(is_installed(backend) for backend in BACKENDS)
+
+
+def suggest_use(args: argparse.Namespace, words: Iterable[object], *, has_target: bool) -> None:
+    """Suggest what to do with a data set or TFRecord files: train, or otherwise look at the records.
+
+    Args:
+        args: The arguments of the command that ends.
+        words: The paths, and options that declare fields.
+        has_target: Whether it is known what a model would predict.
+    """
+    if has_target and can_train():
+        suggest_next(args, "train", *words)
+    elif args.command != "inspect":
+        suggest_next(args, "inspect", *words)
+    elif is_installed("starlette", "uvicorn", "jinja2"):
+        suggest_next(args, "view", *words)
+    else:
+        suggest_next(args, "verify", *list_paths(args))
+
+
+def list_paths(args: argparse.Namespace) -> list[str]:
+    """Return the paths that a command was given, none of which looks like an option."""
+    return [f"./{path}" if path.startswith("-") else path for path in args.paths]
+
+
+def quote(word: object) -> str:
+    r"""Return a word as a shell reads it back.
+
+    Example:
+        >>> print(quote("my pets.csv"), quote(Path("-x")), quote("a\tb"))
+        'my pets.csv' ./-x $'a\tb'
+    """
+    text = str(word)
+    if not isinstance(word, str) and text.startswith("-"):
+        text = f"./{text}"  # a path, not an option
+    if text.isprintable():
+        return shlex.quote(text)
+    return "$'" + "".join(map(_escape, text)) + "'"
+
+
+def _escape(char: str) -> str:
+    if char in _ESCAPES or char.isprintable():
+        return _ESCAPES.get(char, char)
+    return "".join(f"\\x{byte:02x}" for byte in os.fsencode(char))
+
+
+def _name_program() -> str:
+    """Return how the user calls Penstock: by its name, or by its path if the shell would not find it."""
+    called = Path(sys.argv[0])
+    if called.name != _PROGRAM:
+        return _PROGRAM
+    found = shutil.which(_PROGRAM)
+    is_found = found is not None and Path(found).resolve() == called.resolve()
+    return _PROGRAM if is_found else quote(str(called))
