@@ -50,6 +50,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "demo": DEMO,
 }
 DEBUG_VARIABLE: Final = "PENSTOCK_DEBUG"
+SHELLS: Final = ("bash", "zsh", "fish")
 _LEADING: Final = ("-q", "--quiet", "-v", "--verbose")
 """Options that may also precede the command."""
 _WRONG_CALLS: Final = (OptionError, PathError, PayloadError, SchemaError, UnknownNameError)
@@ -144,7 +145,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser, commands = make_parsers(*([] if command is None else [command]))
     if command is not None:
         _refuse_leading_option(argv, command, commands[command])
-    if named is not None and named not in COMMANDS:
+    is_completion = any(word.partition("=")[0] == "--completion" for word in argv)
+    if named is not None and named not in COMMANDS and not is_completion:
         nearest = find_nearest(named, COMMANDS)
         advice = f"Did you mean {nearest!r}?" if nearest else f"Available: {', '.join(COMMANDS)}."
         parser.error(f"unknown command {named!r}. {advice}")
@@ -182,6 +184,16 @@ class _PrintVersion(argparse.Action):
         parser.exit()
 
 
+class _PrintCompletion(argparse.Action):
+    """Prints a script that lets a shell complete command lines."""
+
+    def __call__(self, parser: argparse.ArgumentParser, _: object, shell: object, *__: object) -> NoReturn:
+        from penstock.cli.completion import write_completion  # noqa: PLC0415 - for this option alone
+
+        print(write_completion(str(shell), COMMANDS, make_parsers(*COMMANDS)[1]), end="")
+        parser.exit()
+
+
 def make_parsers(*names: str) -> tuple[CommandParser, dict[str, CommandParser]]:
     """Return the parser of the command line, and those of the commands.
 
@@ -196,6 +208,12 @@ def make_parsers(*names: str) -> tuple[CommandParser, dict[str, CommandParser]]:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
+    parser.add_argument(
+        "--completion",
+        action=_PrintCompletion,
+        choices=SHELLS,
+        help="print a script that lets a shell complete commands and options, and exit",
+    )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
     commands = {}
     for each, command in COMMANDS.items():
