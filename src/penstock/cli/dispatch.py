@@ -59,10 +59,13 @@ _WRONG_CALLS: Final = (OptionError, PathError, PayloadError, SchemaError, Unknow
 def dispatch(argv: Sequence[str]) -> int:
     """Run the command line, and return the exit status."""
     status = 1
+    finished: list[argparse.Namespace] = []
     try:
         begin_work()
-        status = _run_and_explain(argv)
+        status = _run_and_explain(argv, finished)
         end_work(status)
+        for args in finished:
+            print_next(args)
     except KeyboardInterrupt as error:
         end_work(status := INTERRUPTED)
         _print_traceback()
@@ -71,14 +74,19 @@ def dispatch(argv: Sequence[str]) -> int:
     return status
 
 
-def _run_and_explain(argv: Sequence[str]) -> int:
-    """Run the command line; an error becomes one line on stderr and an exit status."""
+def _run_and_explain(argv: Sequence[str], finished: list[argparse.Namespace]) -> int:
+    """Run the command line; an error becomes one line on stderr and an exit status.
+
+    Args:
+        argv: The words of the command line.
+        finished: Gets the arguments of a command that ran to its end.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets its code, not a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
-        status = _run(argv)
+        status = _run(argv, finished)
         _flush_stdout()
     except BrokenPipeError:
         _abandon_stdout()
@@ -111,7 +119,7 @@ def _print_traceback() -> None:
         traceback.print_exc()
 
 
-def _run(argv: Sequence[str]) -> int:
+def _run(argv: Sequence[str], finished: list[argparse.Namespace]) -> int:
     try:
         args = _parse(argv)
     except SystemExit as end:  # argparse exits after --help, and after an error
@@ -122,8 +130,7 @@ def _run(argv: Sequence[str]) -> int:
         _print_start(args)
         status = COMMANDS[args.command].run(args)
         print_detail(f"{args.command} took {time.monotonic() - start:.2f} s")
-        _flush_stdout()  # before what is written to stderr
-        print_next(args)
+    finished.append(args)
     return status
 
 

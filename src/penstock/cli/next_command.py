@@ -12,11 +12,11 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from penstock.cli.terminal import is_quiet
 from penstock.foundation.keras_backend import BACKENDS
 from penstock.foundation.terminal import paint
 
@@ -48,9 +48,10 @@ def suggest_python(args: argparse.Namespace, code: str) -> None:
 def print_next(args: argparse.Namespace) -> None:
     """Print the line, unless the command printed JSON or was asked to be quiet."""
     command = getattr(args, "next_command", None)
-    if command is None or is_quiet() or getattr(args, "json", False):
+    if command is None or args.quiet or args.json or sys.stderr is None:
         return
-    print(f"{paint('Next:', 'bold', sys.stderr)} {command}", file=sys.stderr)
+    with suppress(OSError):  # the work is done, whether or not stderr can be written to
+        print(f"{paint('Next:', 'bold', sys.stderr)} {command}", file=sys.stderr, flush=True)
 
 
 def repeat_words(

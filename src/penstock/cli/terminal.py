@@ -81,7 +81,8 @@ def print_message(message: str) -> None:
     kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
     if kind:
         text = f"{paint(kind.rstrip(), _KINDS[kind], sys.stderr)} {text.removeprefix(kind)}"
-    print(f"penstock: {text}", file=sys.stderr)
+    if sys.stderr is not None:  # None if the shell has closed it; print would then write to stdout
+        print(f"penstock: {text}", file=sys.stderr)
 
 
 def print_warning(text: str) -> None:
@@ -97,7 +98,7 @@ def print_note(text: str) -> None:
 
 def print_detail(text: str) -> None:
     """Print a line on stderr with --verbose alone."""
-    if is_verbose():
+    if is_verbose() and sys.stderr is not None:
         print(paint(f"penstock: {escape(text)}", "dim", sys.stderr), file=sys.stderr)
 
 

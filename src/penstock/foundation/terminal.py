@@ -7,6 +7,7 @@ control character. In a pipe, nothing is overwritten or coloured. Each display o
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -58,7 +59,7 @@ class LiveLines:
         silent_seconds: float = 0.0,
         seconds_between: float = 0.1,
     ) -> None:
-        self._stream = sys.stderr if stream is None else stream
+        self._stream: TextIO = stream or sys.stderr or io.StringIO()  # without stderr, nothing is shown
         self._clock = clock
         self._size = size or (lambda: terminal_size(self._stream))
         self._seconds_between = seconds_between

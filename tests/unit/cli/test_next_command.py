@@ -232,3 +232,13 @@ def test_program_is_named_as_it_was_called(monkeypatch, tmp_path) -> None:
     assert next_command._name_program() == "penstock"
     monkeypatch.setattr(sys, "argv", ["pytest"])
     assert next_command._name_program() == "penstock"
+
+
+def test_closed_stderr_leaves_stdout_to_the_result(dataset) -> None:
+    program = "import sys; from penstock.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = f"{sys.executable} -c '{program}' verify '{dataset}' -v"
+    done = subprocess.run(["bash", "-c", f"{command} 2>&-"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.count("\n"), done.stderr) == (0, 1, "")
+    command = command.removesuffix(" -v")
+    done = subprocess.run(["bash", "-c", f"{command} 2>/dev/full"], capture_output=True, check=False)
+    assert done.returncode == 0
