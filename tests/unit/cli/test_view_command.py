@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from pasted_lines import find_next, run_pasted
 from penstock.cli import view as module
 from penstock.cli.main import main
 from penstock.errors import NoSuchPathError
@@ -57,6 +58,27 @@ def test_viewer_answers_until_it_is_interrupted(gallery, number):
         process.send_signal(number)
         _, errors = process.communicate(timeout=30)
         assert (process.returncode, errors) == (0, "")
+
+
+def test_viewer_that_was_closed_suggests_a_command_that_works(gallery, capsys):
+    with viewing(gallery, "--host", "127.0.0.1") as process:
+        while "Ctrl-C" not in (line := process.stdout.readline()):
+            pass
+        read_page(line.split()[1])  # it answers, so it also handles signals
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert find_next(errors) == ["penstock", "inspect", str(gallery)]
+    assert run_pasted(errors) == 1  # one record is damaged
+    assert find_next(capsys.readouterr().err) == ["penstock", "verify", str(gallery)]
+
+
+def test_quiet_viewer_prints_its_address_alone(gallery):
+    with viewing(gallery, "--quiet") as process:
+        line = process.stdout.readline()
+        assert re.match(r"Open http://127\.0\.0\.1:\d+", line)
+        read_page(line.split()[1])
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=30) == ("", "")
 
 
 def test_viewer_that_others_can_reach_prints_a_token(gallery):
