@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import mmap
-import os
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -37,6 +36,7 @@ from penstock.errors import OptionError, WriteError
 from penstock.foundation.job_window import give_up_if_stopped
 from penstock.foundation.process import ProcessLock, usable_memory
 from penstock.read.order import Order
+from penstock.storage.atomic import reserve_blocks
 
 _ALIGNMENT = 64
 _LARGEST_ROW = 64  # bytes of a value that is stored next to the others of its row: a cache line
@@ -73,7 +73,7 @@ def move_to_file(columns: CodedColumns, folder: Path) -> dict[str, CodedColumn]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder, prefix=_PREFIX) as file:
-            os.posix_fallocate(file.fileno(), 0, total)
+            reserve_blocks(file.fileno(), total)
             mapping = mmap.mmap(file.fileno(), total)
     except OSError as error:
         raise WriteError(

@@ -13,6 +13,7 @@ from typing import Any, Literal, SupportsIndex, TypeAlias, TypedDict, Unpack, ge
 
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import OptionChecks
+from penstock.foundation.process import count_cores
 from penstock.foundation.wording import check_keywords, show
 from penstock.storage.store_path import take_local_path
 
@@ -127,7 +128,7 @@ class LoadOptions:
         """Number of threads that load data."""
         if self.num_threads is not None:
             return self.num_threads
-        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return count_cores()
 
     def _check_weights(self) -> None:
         if self.weights is None or isinstance(self.weights, str):

@@ -1,6 +1,7 @@
-"""The current process: locks that survive a fork, its memory, and what it has read from disk.
+"""The current process: locks that survive a fork, its cores and memory, and what it has read from disk.
 
-In: the state that the kernel reports. Out: `ProcessLock`, and numbers of bytes.
+In: the state that the kernel reports, on Linux or macOS. Out: `ProcessLock`, and numbers of cores, bytes and
+files.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import resource
+import sys
 import threading
 import weakref
 from collections.abc import Iterator
@@ -75,6 +77,22 @@ def paused_collection() -> Iterator[None]:
             gc.enable()
 
 
+def count_cores() -> int:
+    """Return the number of cores that this process may use; all of them where the system does not tell."""
+    if hasattr(os, "sched_getaffinity"):  # macOS has none
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+_UNLIMITED_FILES = 1 << 20
+
+
+def find_most_files() -> int:
+    """Return the number of files that this process may have open at the same time."""
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _UNLIMITED_FILES if limit == resource.RLIM_INFINITY else limit
+
+
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -100,7 +118,10 @@ def find_peak_bytes() -> int:
     """Return the most memory that this process had, mapped files included."""
     # `ru_maxrss` is that of the process that started this one, where that was larger: it comes second.
     kilobytes = _read_number(Path("/proc/self/status"), "VmHWM")
-    return 1024 * (kilobytes or resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    if kilobytes:
+        return 1024 * kilobytes
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak  # macOS counts in bytes
 
 
 def is_crowded() -> bool:

@@ -5,7 +5,6 @@ In: row numbers. Out: one segment for the core, in which the frames of those row
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.errors import ChangedFileError, PathError, PenstockError
-from penstock.foundation.process import ProcessLock
+from penstock.foundation.process import ProcessLock, find_most_files
 from penstock.read.range_buffers import Frames, Piece, RangeBuffers
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
@@ -49,7 +48,7 @@ class Scatter:
         self._ranges = None
         if rows.is_remote:
             self._ranges = RangeBuffers(rows.shards.list_ranges(), rows.shards.list_identities()[:, 0])
-        most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        most_files = find_most_files()
         # Files that stay open are shared by all threads; half of the descriptors are left to the rest of the
         # process.
         self._most_kept = max(1, most_files // 2)

@@ -20,7 +20,7 @@ from penstock.errors import ManifestError, OptionError, WriteError
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.shards.entry import ShardEntry
 from penstock.shards.request import refuse_difference
-from penstock.storage.atomic import write_failure
+from penstock.storage.atomic import sync_descriptor, write_failure
 
 JOURNAL_NAME: Final = "journal.jsonl"
 
@@ -149,7 +149,7 @@ class Journal:
                         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                     rest = rest[num_written:]
                 if syncs:
-                    os.fsync(self._fd)
+                    sync_descriptor(self._fd)
             except OSError as error:
                 with contextlib.suppress(OSError):
                     os.ftruncate(self._fd, self._num_bytes)  # so that the next entry starts a line

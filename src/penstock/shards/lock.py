@@ -25,6 +25,7 @@ OWNER_NAME: Final = "owner.json"
 _MAX_WAIT_SECONDS = 1.0  # for a process that has the lock, but has not yet written the file
 _PAUSE_SECONDS = 0.01
 _MAX_BYTES = 4096
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _FLAGS = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -185,10 +186,28 @@ class WriterLock:
         return BusyError(what, path=self.folder, advice=advice)
 
 
-def _find_start(pid: int) -> str | None:
-    """Return the start of a process: boot ID of the machine and clock ticks; None if it has ended."""
+def _exists(pid: int) -> bool:
+    if pid <= 0:  # those are groups of processes
+        return False
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        os.kill(pid, 0)  # no signal is sent
+    except PermissionError:
+        return True
+    except (OSError, OverflowError):
+        return False
+    return True
+
+
+def _find_start(pid: int) -> str | None:
+    """Return the start of a process: boot ID of the machine and clock ticks; None if it has ended.
+
+    Without `/proc`, as on macOS, the start is not known, and "" for every process that runs.
+    """
+    try:
+        boot = Path(_BOOT_ID).read_text().strip()
+    except OSError:
+        return "" if _exists(pid) else None
+    try:
         # The name of the program precedes these columns in parentheses, and may contain any character.
         columns = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict, Unpack, get_args
 from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
+from penstock.foundation.process import count_cores
 from penstock.foundation.wording import check_keywords
 from penstock.schema.declaration import NanMeaning
 from penstock.schema.schema import Schema
@@ -135,7 +136,7 @@ class ConvertOptions:
     @property
     def num_workers(self) -> int:
         """Number of threads."""
-        return self.workers or len(os.sched_getaffinity(0))
+        return self.workers or count_cores()
 
     @property
     def source(self) -> SourceOptions:

@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import WriteError
+from penstock.storage.atomic import reserve_blocks
 
 RESIDENT_BYTES = 1 << 24
 """Arrays with one item per row are in memory up to this size, and on disk above it."""
+_PIECE_BYTES = 1 << 20
 
 
 class Scratch:
@@ -100,7 +102,7 @@ class Scratch:
             WriteError: The disk is full.
         """
         try:
-            os.posix_fallocate(self._file.fileno(), 0, count)
+            reserve_blocks(self._file.fileno(), count)
         except OSError as error:
             raise self._failure(error, f"; {count} bytes are needed") from error
         return np.memmap(self._file, np.uint8, "r+", shape=(count,))
@@ -135,11 +137,19 @@ def read_all(fd: int, begin: int, array: NDArray[Any], path: Path) -> None:
     """
     rest = _as_bytes(array)
     while rest:
-        num_read = os.preadv(fd, [rest], begin)
+        num_read = _read_into(fd, rest, begin)
         if not num_read:
             raise WriteError("a temporary file is shorter than expected", path=path)
         begin += num_read
         rest = rest[num_read:]
+
+
+def _read_into(fd: int, view: memoryview, begin: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [view], begin)
+    piece = os.pread(fd, min(len(view), _PIECE_BYTES), begin)  # older versions of macOS
+    view[: len(piece)] = piece
+    return len(piece)
 
 
 def make_row_array(folder: Path, num_rows: int, dtype: type[np.generic]) -> NDArray[Any]:

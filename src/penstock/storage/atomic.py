@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import io
 import os
 import secrets
@@ -122,7 +123,7 @@ class AtomicFile:
         if not self._overwrite:
             refuse_existing(self.path)
         try:
-            os.fsync(self._fd)
+            sync_descriptor(self._fd)
             self._close()
             self._temporary.replace(self.path)
             if self._syncs_folder:
@@ -230,10 +231,41 @@ def _refuse_store_name(path: Path) -> None:
         )
 
 
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+"""On macOS, the request that also empties the cache of the disk, which `fsync` does not do there."""
+_ZEROS = bytes(1 << 20)
+
+
+def sync_descriptor(fd: int) -> None:
+    """Write an open file or folder to the disk, so that it survives a loss of power."""
+    if _FULL_SYNC is not None:
+        with contextlib.suppress(OSError):  # not every file system has it, network folders for example
+            fcntl.fcntl(fd, _FULL_SYNC)
+            return
+    os.fsync(fd)
+
+
+def reserve_blocks(fd: int, num_bytes: int) -> None:
+    """Reserve the first `num_bytes` bytes of a file; where it is shorter, they are zeros.
+
+    A full disk is an error here, and not a signal when a mapping of the file is written to.
+
+    Raises:
+        OSError: The disk is full.
+    """
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(fd, 0, num_bytes)
+        return
+    # macOS has none: zeros take the blocks after the end, where a file of ours has no holes before it.
+    at = os.fstat(fd).st_size
+    while at < num_bytes:
+        at += os.pwrite(fd, _ZEROS[: num_bytes - at], at)
+
+
 def sync_folder(folder: Path) -> None:
     """Write the entries of a folder, the names of its files, to the disk."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        sync_descriptor(fd)
     finally:
         os.close(fd)

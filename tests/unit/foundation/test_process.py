@@ -4,11 +4,13 @@ import gc
 import os
 import pickle
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from penstock.foundation import process
 from penstock.foundation.process import ProcessLock, paused_collection, usable_memory
+from penstock.options import ConvertOptions, LoadOptions, PredictOptions
 from raising import raises_with
 
 
@@ -114,3 +116,35 @@ def test_collection_is_paused_and_then_as_before(is_enabled):
         assert gc.isenabled() == is_enabled
     finally:
         gc.enable() if before else gc.disable()
+
+
+def test_cores_on_a_system_that_pins_no_process_are_all_of_them(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 5)
+    assert process.count_cores() == 5
+    monkeypatch.setattr(os, "cpu_count", lambda: None)
+    assert process.count_cores() == 1
+
+
+def test_options_on_a_system_that_pins_no_process_use_all_cores(monkeypatch):
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert LoadOptions().threads == 3
+    assert ConvertOptions().num_workers == 3
+    assert PredictOptions().num_workers == 3
+
+
+@pytest.mark.parametrize(("platform", "factor"), [("linux", 1024), ("darwin", 1)])
+def test_peak_memory_without_proc_has_the_unit_of_the_system(platform, factor, monkeypatch):
+    monkeypatch.setattr(process, "_read_number", lambda path, name: None)
+    monkeypatch.setattr(process.sys, "platform", platform)
+    monkeypatch.setattr(process.resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=3000))
+    assert process.find_peak_bytes() == 3000 * factor
+
+
+def test_limit_of_open_files_that_is_infinite_is_a_large_number(monkeypatch):
+    infinite = process.resource.RLIM_INFINITY
+    monkeypatch.setattr(process.resource, "getrlimit", lambda which: (infinite, infinite))
+    assert process.find_most_files() == 1 << 20
+    monkeypatch.setattr(process.resource, "getrlimit", lambda which: (256, infinite))
+    assert process.find_most_files() == 256

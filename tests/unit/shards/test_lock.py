@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from penstock.errors import BusyError
+from penstock.shards import lock as lock_module
 from penstock.shards.lock import OWNER_NAME, Owner, WriterLock
 from raising import raises_with
 
@@ -252,3 +253,37 @@ def test_lock_of_many_that_come_and_go_is_held_by_one_at_a_time(folder):
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert (run.returncode, run.stderr) == (0, "")
     assert list(map(int, run.stdout.split())) == [25] * 8
+
+
+def test_lock_on_a_system_without_proc_names_the_process_at_once(folder, monkeypatch):
+    monkeypatch.setattr(lock_module, "_BOOT_ID", "/none/boot_id")
+    lock = WriterLock(folder)
+    assert (lock.owner.started, lock.owner.is_running) == ("", True)
+    with pytest.raises(BusyError, match="this process"):
+        WriterLock(folder)
+    lock.release()
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("pid", [0, -1, 1 << 40])
+def test_process_that_cannot_exist_has_ended_without_proc(pid, monkeypatch):
+    monkeypatch.setattr(lock_module, "_BOOT_ID", "/none/boot_id")
+    assert not Owner(pid, socket.gethostname(), "", "ab").is_running
+
+
+def test_process_that_has_ended_is_not_running_without_proc(monkeypatch):
+    monkeypatch.setattr(lock_module, "_BOOT_ID", "/none/boot_id")
+    done = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = Owner(done.pid, socket.gethostname(), "", "ab")
+    assert owner.is_running
+    done.communicate(b"\n")
+    assert not owner.is_running
+
+
+def test_process_of_another_user_is_running_without_proc(monkeypatch):
+    def refuse(pid, number):
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    monkeypatch.setattr(lock_module, "_BOOT_ID", "/none/boot_id")
+    monkeypatch.setattr(os, "kill", refuse)
+    assert Owner(1, socket.gethostname(), "", "ab").is_running

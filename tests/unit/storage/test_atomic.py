@@ -1,11 +1,13 @@
 """Files that appear whole or not at all."""
 
+import errno
 import os
 import stat
 
 import pytest
 
 from penstock.errors import PathError, WriteError
+from penstock.storage import atomic
 from penstock.storage.atomic import AtomicFile, ByteSink, sync_folder, write_failure
 from raising import containing, mentions, raises_with
 
@@ -189,3 +191,49 @@ def test_byte_sink_passes_bytes_on_until_it_is_shut() -> None:
     assert sink.tell() == 16
     sink.close()
     assert sink.closed
+
+
+@pytest.fixture(params=["posix_fallocate", "none"])
+def reservation(request, monkeypatch):
+    """With the system's way to reserve blocks, and on a system that does not offer it."""
+    if request.param == "none":
+        monkeypatch.delattr(os, "posix_fallocate")
+    return request.param
+
+
+@pytest.mark.parametrize("num_bytes", [5, 3 * (1 << 20) + 7])
+def test_reserved_blocks_keep_what_is_there_and_end_in_zeros(num_bytes, reservation, tmp_path):
+    with (tmp_path / "file").open("x+b", buffering=0) as file:
+        file.write(b"abc")
+        atomic.reserve_blocks(file.fileno(), num_bytes)
+        assert file.tell() == 3
+    assert (tmp_path / "file").read_bytes() == b"abc".ljust(num_bytes, b"\0")
+
+
+def test_reserved_blocks_of_a_longer_file_leave_it_alone(reservation, tmp_path):
+    with (tmp_path / "file").open("x+b", buffering=0) as file:
+        file.write(b"abcdef")
+        atomic.reserve_blocks(file.fileno(), 2)
+    assert (tmp_path / "file").read_bytes() == b"abcdef"
+
+
+def test_sync_on_macos_empties_the_cache_of_the_disk(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(atomic, "_FULL_SYNC", 51)
+    monkeypatch.setattr(atomic.fcntl, "fcntl", lambda fd, request: calls.append(request))
+    monkeypatch.setattr(os, "fsync", lambda fd: calls.append("fsync"))
+    atomic.sync_folder(tmp_path)
+    assert calls == [51]
+
+
+def test_sync_on_macos_where_the_file_system_refuses_is_plain(tmp_path, monkeypatch):
+    calls = []
+
+    def refuse(fd, request):
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(atomic, "_FULL_SYNC", 51)
+    monkeypatch.setattr(atomic.fcntl, "fcntl", refuse)
+    monkeypatch.setattr(os, "fsync", lambda fd: calls.append("fsync"))
+    atomic.sync_folder(tmp_path)
+    assert calls == ["fsync"]

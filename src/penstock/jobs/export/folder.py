@@ -17,7 +17,7 @@ from pathlib import Path
 from penstock.errors import PathError
 from penstock.export.manifest import MANIFEST_NAME, is_export
 from penstock.shards.staging import exchange
-from penstock.storage.atomic import refuse_existing, sync_folder, write_failure
+from penstock.storage.atomic import refuse_existing, sync_descriptor, sync_folder, write_failure
 from penstock.storage.output_file import load_store, refuse_read_only, scratch_folder
 from penstock.storage.store_path import AnyPath, StorePath
 
@@ -124,6 +124,6 @@ def _commit(hidden: Path, out: Path, *, overwrite: bool) -> None:
 def _sync_file(path: Path) -> None:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(fd)
+        sync_descriptor(fd)
     finally:
         os.close(fd)

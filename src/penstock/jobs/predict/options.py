@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final, Literal, TypedDict, Unpack, get_args
 
 from penstock.errors import OptionError
 from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
+from penstock.foundation.process import count_cores
 from penstock.foundation.wording import check_keywords
 from penstock.source.options import SourceOptions
 from penstock.transform.map import MapFunction
@@ -89,7 +89,7 @@ class PredictOptions:
     @property
     def num_workers(self) -> int:
         """Number of threads."""
-        return self.workers or min(_MOST_WORKERS, len(os.sched_getaffinity(0)))
+        return self.workers or min(_MOST_WORKERS, count_cores())
 
     def read_as(self, missing: tuple[str, ...] = ("",)) -> SourceOptions:
         """Return the options for reading raw data; `missing` is the default for the option of that name."""
