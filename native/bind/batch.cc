@@ -22,11 +22,11 @@ namespace {
 
 nb::object empty(nb::handle shape, nb::handle dtype) {
   if (!PyTuple_Check(shape.ptr())) throw nb::type_error("shape: expected a tuple of integers");
-  const auto rank = static_cast<size_t>(PyTuple_GET_SIZE(shape.ptr()));
+  const auto rank = static_cast<size_t>(PyTuple_Size(shape.ptr()));
   need(rank <= kMostRank, "shape", "expected at most 32 dimensions");
   size_t sizes[kMostRank];
   for (size_t i = 0; i < rank; i++) {
-    const Py_ssize_t size = PyNumber_AsSsize_t(PyTuple_GET_ITEM(shape.ptr(), static_cast<Py_ssize_t>(i)), nullptr);
+    const Py_ssize_t size = PyNumber_AsSsize_t(PyTuple_GetItem(shape.ptr(), static_cast<Py_ssize_t>(i)), nullptr);
     if (size == -1 && PyErr_Occurred()) throw nb::python_error();
     need(size >= 0, "shape", "a dimension is negative");
     sizes[i] = static_cast<size_t>(size);
@@ -199,7 +199,7 @@ PadValue pad_value(nb::handle given, DType dtype) {
   }
   nb::object whole = nb::borrow(given);
   if (PyFloat_Check(given.ptr())) {
-    const double value = PyFloat_AS_DOUBLE(given.ptr());
+    const double value = PyFloat_AsDouble(given.ptr());
     need(std::isfinite(value) && value == std::floor(value), "value", "expected a whole number for an array of them");
     whole = nb::steal(PyNumber_Long(given.ptr()));
   }

@@ -1,8 +1,12 @@
 #include "text/vocabulary.h"
 
+#include <sys/random.h>
+#include <unistd.h>
+
 #include <algorithm>
-#include <random>
+#include <cerrno>
 #include <stdexcept>
+#include <system_error>
 
 namespace penstock {
 namespace {
@@ -22,13 +26,15 @@ size_t slots_for(size_t count) {
 }  // namespace
 
 Seeds Seeds::draw() {
-  std::random_device source;
-  const auto word = [&] { return static_cast<uint64_t>(source()) << 32 | source(); };
   // A factor of 0, or of a few bits, would make nothing of the other.
   Seeds seeds;
-  seeds.first = word();
-  do seeds.second = word();
-  while (seeds.second >> 32 == 0);
+  do {
+    // Not std::random_device: inside the module, that of newer compilers needs the newest glibc.
+    uint64_t words[2];
+    if (getentropy(words, sizeof words) != 0) throw std::system_error(errno, std::generic_category(), "getentropy");
+    seeds.first = words[0];
+    seeds.second = words[1];
+  } while (seeds.second >> 32 == 0);
   return seeds;
 }
 
