@@ -3,7 +3,9 @@
 //   TARGET [number of inputs]     run them
 //   TARGET --write FOLDER         write the seeds there, for libFuzzer to start from
 //   TARGET FILE…                  run the inputs in these files
+#ifdef __SANITIZE_ADDRESS__
 #include <sanitizer/common_interface_defs.h>
+#endif
 
 #include <algorithm>
 #include <csignal>
@@ -121,7 +123,9 @@ int main_of(const std::vector<std::string>& arguments) {
 }  // namespace penstock::fuzz
 
 int main(int count, char** words) {
+#ifdef __SANITIZE_ADDRESS__
   __sanitizer_set_death_callback(penstock::fuzz::save_current);
+#endif
   std::signal(SIGILL, [](int) {  // __builtin_trap()
     penstock::fuzz::save_current();
     std::_Exit(1);
