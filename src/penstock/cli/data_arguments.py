@@ -260,6 +260,7 @@ a folder, which appears when it is complete, or a .parquet file, to convert a da
     example="penstock convert pets.csv pets/ --image photo --target adopted",
     add_arguments=_add_convert,
     main_options="--target --id --image --drop --plan --split --group --on-error --overwrite --resume",
+    extra="convert",
 )
 INSPECT: Final = Command(
     module="penstock.cli.inspect",
