@@ -9,10 +9,10 @@ CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc n
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-browser chromium check lint types sanitize tsan fuzz bench clean
+.PHONY: help demo test test-long test-browser test-arm64 chromium check lint types sanitize tsan fuzz wheel bench clean
 
 help: ## Say what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
 
 $(VENV)/.base: $(CORE)
 	$(PYTHON) -m venv $(VENV)
@@ -25,6 +25,10 @@ $(VENV)/.test: $(VENV)/.base
 
 $(VENV)/.check: $(VENV)/.test
 	$(BIN)/python $(INSTALL) --editable '.[check]'
+	@touch $@
+
+$(VENV)/.release: $(VENV)/.test
+	$(BIN)/python $(INSTALL) --editable '.[release]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.base
@@ -106,8 +110,16 @@ $(TSAN)/.installed: $(CORE)
 	  . pytest pytest-timeout hypothesis protobuf pillow
 	@touch $@
 
+test-arm64: ## The core on ARM64, in emulation (installs Debian's cross compiler and qemu if they are missing)
+	$(MAKE) -C native/arm64
+
 fuzz: ## Fuzz the parsers with libFuzzer (installs Debian's clang if it is missing)
 	$(MAKE) -C native/fuzz libfuzzer
+
+# The tests install each of the files into an empty environment, outside this folder.
+wheel: $(VENV)/.release ## Build the source archive and manylinux wheels into dist/, and try each in an empty environment
+	$(BIN)/python .ci/wheels.py --python $(PYTHON)
+	PENSTOCK_DIST=$(CURDIR)/dist $(BIN)/python -m pytest --timeout=3600 tests/integration/test_release_files.py
 
 bench: $(VENV)/.bench ## Measure reading, writing, loading, images and training against TensorFlow, Keras, OpenCV and others
 	$(BIN)/python benchmarks/read.py
