@@ -119,7 +119,7 @@ class _Base:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Dense(_Base):
-    """Values of one shape in every row: an array (rows, *shape).
+    """Values of one shape in every row: an array `(rows, *shape)`.
 
     Where `present` is False the row holds the field's default, or zeros.
     """

@@ -192,7 +192,7 @@ class Scale(Padded):
             - "standard": (x - mean) / standard deviation.
             - "minmax": (x - min) / (max - min). Values are between 0 and 1 in the train split, and may be
               outside of that range in other splits.
-            - "log1p": sign(x) · log(1 + |x|).
+            - "log1p": sign(x) · log(1 + `|x|`).
             - "clip": x is clipped to two quantiles, which are scaled to 0 and 1.
             - "none": x itself.
         missing: Number to use for a record without a value, before scaling: "mean" for the mean of the train
