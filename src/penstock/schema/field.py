@@ -105,6 +105,7 @@ def _check_dim(owner: str, axis: int, dim: object) -> int:
 
 
 Role: TypeAlias = Literal["input", "target", "weight", "id", "unused"]
+"""Role of a field in a model; "unused" is a field that is stored and not fed to models."""
 _ROLES = get_args(Role)
 
 
@@ -123,6 +124,11 @@ class Field(ABC):
         default: Value for records that lack the field. A default makes the field optional.
         optional: Whether records may lack the field.
         key: Key in the records, if it differs from the name of the field.
+
+    Example:
+        >>> import penstock as ps
+        >>> isinstance(ps.fields.Number(default=0.0), ps.fields.Field), ps.fields.Number(default=0.0).optional
+        (True, True)
     """
 
     _: KW_ONLY

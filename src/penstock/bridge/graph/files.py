@@ -40,6 +40,10 @@ class GraphOptions:
             them, so that all batches have one shape.
         shuffle_records: Number of records in the shuffle buffer. By default 10,000, or fewer if records are
             large.
+
+    Example:
+        >>> GraphOptions(batch_size=64, last="drop").last
+        'drop'
     """
 
     batch_size: int = 32

@@ -121,7 +121,7 @@ def evaluate(
 
     Example:
         ```python
-        found = ps.evaluate("runs/pets", slices=["breed"])
+        found = ps.evaluate("runs/pets", slices=["age"])
         print(found)
         found.targets["adopted"]["auc"], found.importance
         ```
