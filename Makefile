@@ -9,7 +9,7 @@ CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc n
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-browser test-arm64 chromium check lint types sanitize tsan fuzz wheel bench clean
+.PHONY: help demo test test-long test-browser test-arm64 chromium docs check lint types sanitize tsan fuzz wheel bench clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -29,6 +29,10 @@ $(VENV)/.check: $(VENV)/.test
 
 $(VENV)/.release: $(VENV)/.test
 	$(BIN)/python $(INSTALL) --editable '.[release]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.base
+	$(BIN)/python $(INSTALL) --editable '.[docs]'
 	@touch $@
 
 $(VENV)/.bench: $(VENV)/.base
@@ -56,6 +60,11 @@ chromium:
 	  exit 1; \
 	fi; \
 	apt-get update && apt-get install -y --no-install-recommends chromium chromium-driver
+
+# Every page is read again, so that no warning of an earlier build is forgotten: warnings are errors.
+docs: $(VENV)/.docs ## Build the documentation site in build/docs, with the outputs of its notebooks
+	$(BIN)/python -m sphinx --quiet --fresh-env --fail-on-warning docs build/docs
+	@echo "The site: build/docs/index.html"
 
 check: lint types sanitize ## Style, types, and the core under the sanitizers
 
