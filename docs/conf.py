@@ -90,6 +90,7 @@ html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
 html_js_files = ["penstock.js"]
+html_search_scorer = str(Path(__file__).parent / "extensions" / "search_scorer.js")
 smartquotes = False  # which would make dashes of the hyphens of options
 pygments_style = "default"
 pygments_dark_style = "github-dark"
