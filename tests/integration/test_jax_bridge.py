@@ -250,13 +250,13 @@ def test_arrays_share_memory_of_loader_on_a_cpu_and_hold_it(wide) -> None:
 def test_large_array_crosses_without_a_copy(wide, monkeypatch) -> None:
     loader = make_loader(wide, batch_size=8)
     places: list[int] = []
-    take = loader._took
+    take = loader.took
 
     def note(feed: Any, made: Any) -> None:
         places.append(made.batch[0]["photo"].ctypes.data)
         take(feed, made)
 
-    monkeypatch.setattr(loader, "_took", note)
+    monkeypatch.setattr(loader, "took", note)
     assert [inputs["photo"].unsafe_buffer_pointer() for inputs, _ in loader.to_jax()] == places
 
 

@@ -113,8 +113,8 @@ def test_rest_is_byte_equal_when_resumed_at_any_step(pets, num_taken) -> None:
 def test_tensors_share_memory_of_arrays(wide, monkeypatch) -> None:
     loader = make_loader(wide, batch_size=8)
     arrays: list[Any] = []
-    take = loader._took
-    monkeypatch.setattr(loader, "_took", lambda feed, made: (arrays.append(made.batch), take(feed, made)))
+    take = loader.took
+    monkeypatch.setattr(loader, "took", lambda feed, made: (arrays.append(made.batch), take(feed, made)))
     for inputs, targets in loader.to_torch():
         for part, tensors in zip(arrays.pop(), (inputs, targets), strict=True):
             assert {name: array.ctypes.data for name, array in part.items()} == {

@@ -10,11 +10,11 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
-from penstock.batch.maker import Batch, ConvertedJob, Converter, MadeBatch, Maker, Transforming, fit_slice
+from penstock.batch.iteration import Iteration
+from penstock.batch.maker import ConvertedJob, Converter, MadeBatch, Maker, Transforming, fit_slice
 from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
@@ -412,7 +412,8 @@ class Loader:
             self._feed = weakref.ref(feed)
         return Iteration(self, feed, self._rows)
 
-    def _took(self, feed: Feed[Ticket, MadeBatch], made: MadeBatch) -> None:
+    def took(self, feed: Feed[Ticket, MadeBatch], made: MadeBatch) -> None:
+        """Advance the state past a batch that the consumer took from an iteration."""
         if self._feed is not None and self._feed() is feed:  # neither one for a bridge, nor an older one
             self._position = (made.ticket.epoch, made.ticket.step + 1)
             self._next = max(self._next, (made.ticket.epoch + 1, 0))
@@ -424,56 +425,6 @@ class Loader:
             f"Loader({self.steps_per_epoch} batches of {options.batch_size}, shuffle={options.shuffle!r}, "
             f"seed={options.seed}, epoch {self._position[0]}, step {self._position[1]})"
         )
-
-
-def _release_rows(rows: weakref.ref[PlannedRows]) -> None:
-    if (found := rows()) is not None:
-        found.release()
-
-
-class Iteration:
-    """One pass over batches; its threads stop when it ends, is closed or is deleted."""
-
-    def __init__(self, loader: Loader, feed: Feed[Ticket, MadeBatch], rows: PlannedRows) -> None:
-        self._loader = loader
-        self._feed = feed
-        # Weakly: `finalize` is global, and errors that the rows keep may refer to this iteration.
-        self._release = weakref.finalize(self, _release_rows, weakref.ref(rows))
-        self._release.atexit = False
-
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Batch:
-        made = self.fetch()
-        if made is None:
-            raise StopIteration
-        self.count(made)
-        return made.batch
-
-    def fetch(self) -> MadeBatch | None:
-        """Return the next batch, None at the end; call `count` when the consumer takes it."""
-        made = self._feed.take()
-        if made is None:
-            self._release()
-        return made
-
-    def count(self, made: MadeBatch) -> None:
-        """Advance the state of the loader past a fetched batch, because the consumer took it."""
-        self._loader._took(self._feed, made)
-
-    def close(self) -> None:
-        """Stop the threads; further calls do nothing."""
-        self._feed.close()
-        self._release()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _tickets(

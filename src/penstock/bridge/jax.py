@@ -22,7 +22,8 @@ from penstock.transform.output import Output
 
 if TYPE_CHECKING:
     from penstock.batch.batch_plan import Ticket
-    from penstock.batch.loader import Iteration, Loader
+    from penstock.batch.iteration import Iteration
+    from penstock.batch.loader import Loader
     from penstock.batch.maker import MadeBatch
 
 

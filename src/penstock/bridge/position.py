@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from penstock.batch.loader import Iteration, Loader
+    from penstock.batch.iteration import Iteration
+    from penstock.batch.loader import Loader
     from penstock.batch.maker import Converter
 
 # Keras may read the first batch of an iteration to build a model, and then drop it; two where it prefetches.

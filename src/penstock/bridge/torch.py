@@ -18,7 +18,8 @@ from penstock.transform.cast import convert
 from penstock.transform.output import Output
 
 if TYPE_CHECKING:
-    from penstock.batch.loader import Iteration, Loader
+    from penstock.batch.iteration import Iteration
+    from penstock.batch.loader import Loader
     from penstock.batch.maker import Batch
 
 
