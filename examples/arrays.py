@@ -44,26 +44,26 @@ def main() -> dict[str, list[float] | float]:
     accuracy = keras.metrics.SparseCategoricalAccuracy()
 
     @tf.function(reduce_retracing=True)
-    def step(inputs: dict[str, tf.Tensor], targets: dict[str, tf.Tensor]) -> None:
+    def step(images: tf.Tensor, shapes: tf.Tensor) -> None:
         with tf.GradientTape() as tape:
-            logits = model(inputs["image"], training=True)
-            loss = find_loss(targets["shape"], logits)
+            logits = model(images, training=True)
+            loss = find_loss(shapes, logits)
         slopes = tape.gradient(loss, model.trainable_variables)
         optimizer.apply_gradients(zip(slopes, model.trainable_variables, strict=True))
-        accuracy.update_state(targets["shape"], logits)
+        accuracy.update_state(shapes, logits)
 
     train = spots["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_tf()
     per_epoch = []
     for epoch in range(5):
         accuracy.reset_state()  # else it is the mean of all epochs so far
-        for inputs, targets in train:
-            step(inputs, targets)
+        for images, shapes in train:  # one input and one target: no dicts
+            step(images, shapes)
         per_epoch.append(float(accuracy.result()))
         print(f"epoch {epoch}: accuracy {per_epoch[-1]:.3f}")
 
     accuracy.reset_state()
-    for inputs, targets in spots["test"].loader(pipeline, batch_size=32).to_tf():
-        accuracy.update_state(targets["shape"], model(inputs["image"]))
+    for images, shapes in spots["test"].loader(pipeline, batch_size=32).to_tf():
+        accuracy.update_state(shapes, model(images))
     print(f"right in {float(accuracy.result()):.0%} of the test split")
     return {"per_epoch": per_epoch, "accuracy": float(accuracy.result())}
 

@@ -48,7 +48,7 @@ def main() -> dict[str, list[float] | float]:
     accuracy = keras.metrics.BinaryAccuracy(threshold=0.0)  # of logits
 
     train = pets["train"].loader(pipeline, batch_size=64, shuffle=True, seed=7)
-    batches = train.to_tf()
+    batches = train.to_tf(structure="dict")
 
     # Compiled once, for notes of any length and for the last batch, which is shorter.
     @tf.function(input_signature=batches.element_spec)
@@ -67,7 +67,7 @@ def main() -> dict[str, list[float] | float]:
 
     def score(split: str) -> float:
         accuracy.reset_state()
-        for inputs, targets in pets[split].loader(pipeline, batch_size=64).to_tf():
+        for inputs, targets in pets[split].loader(pipeline, batch_size=64).to_tf(structure="dict"):
             check(inputs, targets)
         return float(accuracy.result())
 

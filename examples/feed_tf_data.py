@@ -21,10 +21,10 @@ def main() -> None:
 
     slopes = tf.Variable([0.0, 0.0])
     for _ in range(3):  # every iteration is the next epoch, in another order
-        for inputs, targets in dataset:
+        for numbers, adopted in dataset:  # one input and one target: no dicts
             with tf.GradientTape() as tape:
-                logits = tf.linalg.matvec(inputs["numbers"], slopes)
-                labels = tf.cast(targets["adopted"], tf.float32)
+                logits = tf.linalg.matvec(numbers, slopes)
+                labels = tf.cast(adopted, tf.float32)
                 loss = tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(labels, logits))
             slopes.assign_sub(0.5 * tape.gradient(loss, slopes))
         print(loader.position, float(loss))

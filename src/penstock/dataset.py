@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
 
 from penstock.batch.build import LoadedSplit, Mixture, make_loader
 from penstock.batch.loader import Loader
@@ -219,6 +219,10 @@ class Dataset:
     def __len__(self) -> int:
         return len(self._splits)
 
+    @property
+    def __array__(self) -> NoReturn:
+        raise _refuse_array("a Dataset", "data['train'].loader(…).to_keras()")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return reopen, (self._origin.to_json(), self._list_fingerprints(), None)
 
@@ -420,6 +424,10 @@ class Split(SplitReader):
         shards = self.manifest.shards() if self.manifest is not None else ()
         return fingerprint_rows(self._rows, {shard.name: shard.sha256 for shard in shards})
 
+    @property
+    def __array__(self) -> NoReturn:
+        raise _refuse_array("a Split", "split.loader(pipeline, batch_size=32).to_keras()")
+
     def __reduce__(self) -> tuple[Any, ...]:
         return reopen, (self._origin.to_json(), self._list_fingerprints(), self.name)
 
@@ -428,3 +436,13 @@ class Split(SplitReader):
 
     def __repr__(self) -> str:
         return f"Split({self.name!r}, {len(self)} records)"
+
+
+def _refuse_array(got: str, feed: str) -> OptionError:
+    """Return the error for data in place of arrays: Keras looks whether `x` has the attribute `__array__`."""
+    return OptionError(
+        "data",
+        expected="arrays, or batches in the form of a framework",
+        got=got,
+        advice=f"Pass {feed} to fit, evaluate and predict.",
+    )

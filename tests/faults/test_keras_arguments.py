@@ -105,7 +105,7 @@ def test_x08_validation_split_is_refused_by_keras(pets) -> None:
 
 def test_x08_class_weight_on_to_tf_is_refused_by_keras(pets) -> None:
     others = dict.fromkeys((name for name in pets.schema if name not in ("age", "adopted")), None)
-    feed = make_loader(pets, ps.Pipeline.fit(pets, **others)).to_tf()
+    feed = make_loader(pets, ps.Pipeline.fit(pets, **others)).to_tf(structure="dict")
     with pytest.raises(ValueError, match="class_weight"):
         make_model(is_named=True).fit(feed, class_weight={0: 1.0, 1: 50.0}, shuffle=False, verbose=0)
 

@@ -55,7 +55,7 @@ def count_threads() -> int:
 
 
 def test_element_spec_of_dataset_is_that_of_signature(pets) -> None:
-    dataset = make_loader(pets).to_tf()
+    dataset = make_loader(pets).to_tf(structure="dict")
     assert dataset.element_spec == (
         {
             "number": tf.TensorSpec((None,), tf.int64),
@@ -68,7 +68,7 @@ def test_element_spec_of_dataset_is_that_of_signature(pets) -> None:
 
 
 def test_element_spec_of_padded_batches_is_static_and_has_weights(pets) -> None:
-    dataset = make_loader(pets, last="pad").to_tf()
+    dataset = make_loader(pets, last="pad").to_tf(structure="dict")
     inputs, targets, weights = dataset.element_spec
     assert {spec.shape for spec in (*inputs.values(), *targets.values())} == {tf.TensorShape(4)}
     assert weights == {"adopted": tf.TensorSpec((4,), tf.float32)}
@@ -79,18 +79,20 @@ def test_element_spec_of_padded_batches_is_static_and_has_weights(pets) -> None:
 @both_ways
 def test_ragged_output_is_ragged_tensor_of_the_same_rows(wide, way) -> None:
     loader = make_loader(wide, make_pipeline(wide, tokens={"kind": "keep", "ragged": True}), shuffle=False)
-    dataset = loader.to_tf()
+    dataset = loader.to_tf(structure="dict")
     expected = tf.RaggedTensorSpec((None, None), tf.int64, ragged_rank=1, row_splits_dtype=tf.int64)
     assert dataset.element_spec[0]["tokens"] == expected
     rows = [row for inputs, _ in way(dataset) for row in inputs["tokens"].to_list()]
     assert sorted(map(len, rows)) == sorted(i % 5 for i in range(NUM_RECORDS))
-    assert [freeze(batch) for batch in way(loader.to_tf())] == read_epochs(loader, 2)[NUM_STEPS:]
+    assert [freeze(batch) for batch in way(loader.to_tf(structure="dict"))] == read_epochs(loader, 2)[
+        NUM_STEPS:
+    ]
 
 
 @both_ways
 def test_stored_strings_are_string_tensors(pets, way) -> None:
     loader = pets["train"].loader(batch_size=4)
-    inputs, targets = next(iter(way(loader.to_tf())))
+    inputs, targets = next(iter(way(loader.to_tf(structure="dict"))))
     assert set(inputs["kind"].numpy()) <= {b"cat", b"dog", b"eel"}
     assert targets["adopted"].dtype == tf.string
 
@@ -105,7 +107,7 @@ def test_stored_strings_are_string_tensors(pets, way) -> None:
     ],
 )
 def test_cardinality_is_number_of_batches(pets, choices, cardinality) -> None:
-    dataset = make_loader(pets, **choices).to_tf()
+    dataset = make_loader(pets, **choices).to_tf(structure="dict")
     assert dataset.cardinality().numpy() == cardinality
     if cardinality > 0:
         assert len(list(dataset)) == cardinality
@@ -113,7 +115,7 @@ def test_cardinality_is_number_of_batches(pets, choices, cardinality) -> None:
 
 def test_cardinality_of_buckets_is_unknown(wide) -> None:
     loader = make_loader(wide, bucket_by="tokens", max_tokens=8)
-    dataset = loader.to_tf()
+    dataset = loader.to_tf(structure="dict")
     assert dataset.cardinality().numpy() == tf.data.UNKNOWN_CARDINALITY
     assert [freeze(batch) for _ in range(2) for batch in dataset] == read_epochs(loader, 2)
 
@@ -121,7 +123,7 @@ def test_cardinality_of_buckets_is_unknown(wide) -> None:
 @both_ways
 def test_each_iteration_is_next_epoch_byte_for_byte(wide, way) -> None:
     loader = make_loader(wide)
-    dataset = way(loader.to_tf())
+    dataset = way(loader.to_tf(structure="dict"))
     batches = [freeze(batch) for _ in range(3) for batch in dataset]
     assert batches == read_epochs(loader, 3)
     assert batches[:NUM_STEPS] != batches[NUM_STEPS : 2 * NUM_STEPS]
@@ -131,8 +133,8 @@ def test_each_iteration_is_next_epoch_byte_for_byte(wide, way) -> None:
 @both_ways
 def test_iteration_over_repeated_epochs_reads_on(pets, way) -> None:
     loader = make_loader(pets, repeat=2)
-    assert [freeze(batch) for batch in way(loader.to_tf())] == read_epochs(loader, 2)
-    endless = way(make_loader(pets, repeat=None).to_tf())
+    assert [freeze(batch) for batch in way(loader.to_tf(structure="dict"))] == read_epochs(loader, 2)
+    endless = way(make_loader(pets, repeat=None).to_tf(structure="dict"))
     batches = [freeze(batch) for _ in range(2) for batch, _ in zip(endless, range(9), strict=False)]
     batches += [freeze(batch) for batch in endless.take(2)]
     assert (
@@ -144,9 +146,9 @@ def test_iteration_over_repeated_epochs_reads_on(pets, way) -> None:
 
 def test_look_at_first_batch_costs_no_epoch(pets) -> None:
     loader = make_loader(pets)
-    dataset = loader.to_tf()
+    dataset = loader.to_tf(structure="dict")
     next(iter(dataset))
-    next(iter(loader.to_tf().take(3)))
+    next(iter(loader.to_tf(structure="dict").take(3)))
     assert loader.position == (0, 1)
     assert [freeze(batch) for batch in dataset] == read_epochs(loader, 1)
 
@@ -154,7 +156,7 @@ def test_look_at_first_batch_costs_no_epoch(pets) -> None:
 @both_ways
 def test_position_is_that_of_batch_taken_last(pets, way) -> None:
     loader = make_loader(pets)
-    for step, _ in enumerate(way(loader.to_tf()), 1):
+    for step, _ in enumerate(way(loader.to_tf(structure="dict")), 1):
         assert loader.position == (0, step)
         assert loader.state_dict() == loader.state_at(step, 0)
 
@@ -176,7 +178,7 @@ def test_tensors_are_made_ahead_by_the_threads_of_the_loader(wide, monkeypatch) 
     monkeypatch.setattr(loader, "read_epochs", read_noting)
     for way in (in_python, in_runtime):
         makers.clear()
-        iterator = iter(way(loader.to_tf()))
+        iterator = iter(way(loader.to_tf(structure="dict")))
         next(iterator)
         deadline = time.monotonic() + 30
         while len(makers) < 3 and time.monotonic() < deadline:
@@ -191,7 +193,7 @@ def test_tensors_are_made_ahead_by_the_threads_of_the_loader(wide, monkeypatch) 
 @pytest.mark.parametrize("num_taken", range(7))
 def test_rest_is_byte_equal_when_resumed_at_any_step(pets, way, num_taken) -> None:
     loader = make_loader(pets, batch_size=9)
-    dataset, taken = way(loader.to_tf()), 0
+    dataset, taken = way(loader.to_tf(structure="dict")), 0
     while taken < num_taken:
         for _ in dataset:
             taken += 1
@@ -199,7 +201,7 @@ def test_rest_is_byte_equal_when_resumed_at_any_step(pets, way, num_taken) -> No
                 break
     fresh = make_loader(pets, batch_size=9, num_threads=1)
     fresh.load_state_dict(loader.state_dict())
-    rest, resumed = [], way(fresh.to_tf())
+    rest, resumed = [], way(fresh.to_tf(structure="dict"))
     while len(rest) < 9 - num_taken:
         rest += [freeze(batch) for batch in resumed]
     assert rest == read_epochs(loader, 3)[num_taken:]
@@ -208,7 +210,7 @@ def test_rest_is_byte_equal_when_resumed_at_any_step(pets, way, num_taken) -> No
 @both_ways
 def test_state_loaded_after_to_tf_is_refused(pets, way) -> None:
     loader = make_loader(pets)
-    dataset = way(loader.to_tf())
+    dataset = way(loader.to_tf(structure="dict"))
     loader.load_state_dict(loader.state_at(2, 0))
     with raises_with(tf.errors.OpError, message=containing("to_tf()", "epoch 0", "step 2")):
         next(iter(dataset))
@@ -235,7 +237,7 @@ def test_large_arrays_cross_without_a_copy(wide, monkeypatch, way) -> None:
         return read(*position, noting)
 
     monkeypatch.setattr(loader, "read_epochs", read_noting)
-    tensors = [inputs["photo"] for inputs, _ in way(loader.to_tf())]
+    tensors = [inputs["photo"] for inputs, _ in way(loader.to_tf(structure="dict"))]
     assert tensors[0].shape == (8, 64, 64)
     assert [address_of(tensor) for tensor in tensors] == [places[step] for step in range(4)]
     assert all(place % 64 == 0 for place in places.values())
@@ -253,12 +255,12 @@ def test_array_of_a_map_that_cannot_be_shared_is_copied(pets, way) -> None:
     outputs = [ps.transform.Output("steps", "float32", (2,)), ps.transform.Output("fixed", "float32", ())]
     pipeline = make_pipeline(pets).map(repeat_ages, ["age"], outputs)
     loader = make_loader(pets, pipeline)
-    assert [freeze(batch) for batch in way(loader.to_tf())] == read_epochs(loader, 1)
+    assert [freeze(batch) for batch in way(loader.to_tf(structure="dict"))] == read_epochs(loader, 1)
 
 
 def test_memory_is_not_used_again_while_tensors_are_held(wide) -> None:
     loader = make_loader(wide, batch_size=8, repeat=20)
-    held = [batch for batch, _ in zip(loader.to_tf(), range(20), strict=False)]
+    held = [batch for batch, _ in zip(loader.to_tf(structure="dict"), range(20), strict=False)]
     for _ in make_loader(wide, batch_size=8, repeat=5):  # takes memory from the same pool
         pass
     gc.collect()
@@ -271,7 +273,7 @@ def test_memory_is_not_used_again_while_tensors_are_held(wide) -> None:
 @both_ways
 def test_dropped_iterations_leave_no_thread_behind(pets, way) -> None:
     loader = make_loader(pets)
-    dataset = way(loader.to_tf())
+    dataset = way(loader.to_tf(structure="dict"))
     before = count_threads()
     for _ in range(20):
         iterator = iter(dataset)
@@ -289,7 +291,7 @@ def test_error_of_the_consumer_leaves_no_thread_behind(pets, way) -> None:
     loader = make_loader(pets)
 
     def train() -> None:
-        for step, _ in enumerate(way(loader.to_tf()), 1):
+        for step, _ in enumerate(way(loader.to_tf(structure="dict")), 1):
             if step == 3:
                 raise ZeroDivisionError
 
@@ -313,7 +315,7 @@ def test_bad_record_is_named_in_the_text_and_kept(tmp_path, way) -> None:
     loader = ps.open(tmp_path / "pets")["train"].loader(pipeline, batch_size=4)
     taken: list[Any] = []
     with pytest.raises(tf.errors.InvalidArgumentError) as raised:
-        taken.extend(way(loader.to_tf()))
+        taken.extend(way(loader.to_tf(structure="dict")))
     assert len(taken) == NUM_STEPS - 1
     assert shard.name in str(raised.value)
     assert f"record {NUM_RECORDS - 1}" in str(raised.value)
@@ -333,7 +335,7 @@ def test_iterator_is_read_by_functions_and_python_in_turn(wide) -> None:
     loader = make_loader(wide)
     expected = read_epochs(loader, 1)
     for turns in ("gggpggp", "ppgpggg", "pgpgpgp", "ppppppg"):
-        iterator = iter(loader.to_tf())
+        iterator = iter(loader.to_tf(structure="dict"))
         assert isinstance(iterator, tf.data.Iterator)
         start = loader.position[0]
         taken = []
@@ -351,7 +353,7 @@ def test_iterator_is_read_by_functions_and_python_in_turn(wide) -> None:
 
 def test_function_reads_an_iterator_that_it_captured(pets) -> None:
     loader = make_loader(pets)
-    iterator = iter(loader.to_tf())
+    iterator = iter(loader.to_tf(structure="dict"))
     taken = [next(iterator)]
 
     @tf.function
@@ -374,12 +376,12 @@ def test_function_loops_over_a_dataset(pets) -> None:
             total += tf.reduce_sum(inputs["number"])
         return total
 
-    assert int(add(loader.to_tf())) == sum(range(NUM_RECORDS))
+    assert int(add(loader.to_tf(structure="dict"))) == sum(range(NUM_RECORDS))
     assert loader.position == (0, NUM_STEPS)
 
 
 def test_get_next_after_the_last_batch_is_out_of_range(pets) -> None:
-    dataset = make_loader(pets, take=4).to_tf()
+    dataset = make_loader(pets, take=4).to_tf(structure="dict")
     iterator = iter(dataset)
     iterator.get_next()
     assert iterator.element_spec == dataset.element_spec
@@ -389,7 +391,9 @@ def test_get_next_after_the_last_batch_is_out_of_range(pets) -> None:
 
 def test_numpy_iterator_gives_the_same_batches(pets) -> None:
     loader = make_loader(pets)
-    assert [freeze(batch) for batch in loader.to_tf().as_numpy_iterator()] == read_epochs(loader, 1)
+    assert [freeze(batch) for batch in loader.to_tf(structure="dict").as_numpy_iterator()] == read_epochs(
+        loader, 1
+    )
 
 
 def test_interrupt_while_waiting_ends_the_iteration(pets) -> None:
@@ -401,7 +405,7 @@ def test_interrupt_while_waiting_ends_the_iteration(pets) -> None:
         return {"late": columns["age"].values.astype(np.float32)}
 
     pipeline = make_pipeline(pets).map(wait, ["age"], [ps.transform.Output("late", "float32", ())])
-    iterator = iter(make_loader(pets, pipeline).to_tf())
+    iterator = iter(make_loader(pets, pipeline).to_tf(structure="dict"))
 
     def interrupt() -> None:
         waiting.wait(30)
@@ -424,7 +428,7 @@ import penstock as ps
 from pets_data import make_loader
 
 loader = make_loader(ps.open(sys.argv[1]))
-iterator = iter(loader.to_tf())
+iterator = iter(loader.to_tf(structure="dict"))
 next(iterator)
 if os.fork() == 0:
     try:
@@ -460,7 +464,7 @@ def test_fit_sees_epoch_after_epoch(pets) -> None:
     model = Seeing({"number": number, "age": age, "kind": kind}, {"adopted": adopted})
     model.compile("sgd", {"adopted": "binary_crossentropy"}, run_eagerly=True)
     # Keras warns that it does not shuffle a tf.data.Dataset, unless it is told not to.
-    model.fit(loader.to_tf(), epochs=3, verbose=0, shuffle=False)
+    model.fit(loader.to_tf(structure="dict"), epochs=3, verbose=0, shuffle=False)
     assert seen == read_epochs(loader, 3)
     assert loader.position == (2, NUM_STEPS)
 
@@ -475,7 +479,7 @@ from pets_data import make_loader, read_epochs, write_pets
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 strategy = tf.distribute.MirroredStrategy(["/cpu:0", "/cpu:1"])
 loader = make_loader(write_pets(Path(sys.argv[1]), 26))
-dataset = loader.to_tf()
+dataset = loader.to_tf(structure="dict")
 policy = dataset.options().experimental_distribute.auto_shard_policy
 assert policy == tf.data.experimental.AutoShardPolicy.OFF
 shared = strategy.experimental_distribute_dataset(dataset)
@@ -503,7 +507,7 @@ import penstock as ps
 from pets_data import make_loader
 
 pets = ps.open(sys.argv[1])
-datasets = [make_loader(pets).to_tf(), make_loader(pets).to_tf().prefetch(2)]
+datasets = [make_loader(pets).to_tf(structure="dict"), make_loader(pets).to_tf(structure="dict").prefetch(2)]
 iterators = [iter(each) for each in datasets]
 print(len([next(each) for each in iterators]))
 sys.exit(3)

@@ -40,7 +40,7 @@ def check_against_loader(data: ps.Dataset, pipeline: Any, ulps: int = 0) -> None
     split = data["train"]
     loader = split.loader(pipeline, batch_size=BATCH_SIZE)
     graph = split.to_tf_graph(pipeline, batch_size=BATCH_SIZE)
-    assert graph.element_spec == loader.to_tf().element_spec
+    assert graph.element_spec == loader.to_tf(structure="dict").element_spec
     assert_same_batches(loader, graph, ulps)
 
 
@@ -198,7 +198,7 @@ def test_batches_of_one_size_have_shapes_that_are_known_beforehand(rows, steps):
         split, pipeline = data["train"], fit_some(data, **transforms)
         graph = split.to_tf_graph(pipeline, batch_size=BATCH_SIZE, last="drop")
         loader = split.loader(pipeline, batch_size=BATCH_SIZE, last="drop")
-        assert graph.element_spec == loader.to_tf().element_spec
+        assert graph.element_spec == loader.to_tf(structure="dict").element_spec
         assert {spec.shape[0] for spec in tf.nest.flatten(graph.element_spec)} == {BATCH_SIZE}
         assert_same_batches(loader, graph)
 

@@ -28,7 +28,7 @@ def compare(data: ps.Dataset, transform: Image, pixels: int = 1, ulps: int = 0) 
     split, pipeline = data["train"], fit_some(data, photo=transform)
     loader = split.loader(pipeline, batch_size=5, augment=False)
     graph = split.to_tf_graph(pipeline, batch_size=5)
-    assert graph.element_spec == loader.to_tf().element_spec
+    assert graph.element_spec == loader.to_tf(structure="dict").element_spec
     assert_same_batches(loader, graph, ulps, pixels)
 
 
@@ -111,7 +111,9 @@ def test_keras_model_of_one_target_is_fitted_by_the_names_of_its_inputs_and_outp
     model.compile("sgd", "mse")
     loader = split.loader(pipeline, batch_size=6)
     before = model.get_weights()[0].copy()
-    model.fit(batches if is_graph else loader.to_tf(), steps_per_epoch=1, shuffle=False, verbose=0)
+    model.fit(
+        batches if is_graph else loader.to_tf(structure="dict"), steps_per_epoch=1, shuffle=False, verbose=0
+    )
     assert (model.get_weights()[0] != before).any()
 
 

@@ -54,11 +54,12 @@ ALLOWED_BELOW = {
 HEAVY = {
     "keras": (
         "bridge.keras",
+        "bridge.keras_model",
         "model",
         "training",
         "score",
         "export",
-    ),  # the first: to_keras() alone
+    ),  # the first two: to_keras() alone
     "tensorflow": (
         "bridge.tensorflow",
         "bridge.tensorflow_layout",

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock.batch.batch_plan import BatchPlan, Ticket
 from penstock.batch.iteration import Iteration
@@ -25,6 +25,9 @@ from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
 from penstock.transform.output import Output
+
+if TYPE_CHECKING:
+    from penstock.bridge.structure import Structure
 
 
 @dataclass(frozen=True)
@@ -94,6 +97,16 @@ class Loader:
             "a loader has threads and open files, and cannot be pickled or copied",
             advice="Pickle the split, the pipeline and loader.state_dict(); then make a new loader from them "
             "and call load_state_dict().",
+        )
+
+    @property
+    def __array__(self) -> NoReturn:
+        # A property: Keras only looks whether `x` of a type that it does not know has this attribute.
+        raise OptionError(
+            "data",
+            expected="arrays, or batches in the form of a framework",
+            got="a Loader",
+            advice="Pass loader.to_keras() to fit, evaluate and predict, or loader.to_tf().",
         )
 
     @property
@@ -285,23 +298,26 @@ class Loader:
             supply.read_seconds, supply.bytes_read, self._parts.options.threads, num_ready
         )
 
-    def to_tf(self) -> Any:
+    def to_tf(self, structure: Structure = "auto") -> Any:
         """Return a `tf.data.Dataset` of the batches; each complete iteration is one epoch.
 
-        An element is `(inputs, targets)`, or `(inputs, targets, weights)` if records have weights: dicts of
-        tensors by output name. Keras matches both by name: the model needs an input for each of
-        `pipeline.inputs`, and outputs named like the targets, even a single one. `to_keras` has no such rule
-        for a single target.
+        An element is `(inputs, targets)`, or `(inputs, targets, weights)` if records have weights. A single
+        input or target is a tensor, so that models need no names; several are dicts by output name, which
+        Keras matches with the names of `keras.Input`s and outputs.
+
+        Args:
+            structure: "auto" as above; "dict" for dicts also of a single input or target; "tuple" for tuples
+                of several, in the order of `pipeline.inputs` and `pipeline.targets`.
 
         Raises:
+            OptionError: There is no such structure.
             MissingPackageError: TensorFlow is not installed.
 
         Example:
             ```python
             pipeline = ps.Pipeline.fit(pets, name=None)  # the age alone
             dataset = pets["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_tf()
-            age = keras.Input((), name="age")
-            model = keras.Model({"age": age}, {"adopted": keras.layers.Dense(1)(age[:, None])})
+            model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
             model.compile("adam", "mse")
             model.fit(dataset, epochs=3, shuffle=False)
             ```
@@ -309,16 +325,22 @@ class Loader:
         with importing("to_tf()", "tensorflow"):
             from penstock.bridge.tensorflow import make_dataset  # noqa: PLC0415 - TensorFlow, when asked for
 
-        return make_dataset(self)
+        return make_dataset(self, structure)
 
-    def to_keras(self) -> Any:
+    def to_keras(self, structure: Structure = "auto") -> Any:
         """Return the batches for Keras's `fit`, `evaluate` and `predict`, on any backend.
 
-        Inputs are a dict, which Keras matches with the inputs of the model by name: the model needs one input
-        for each of `pipeline.inputs`, such as `keras.Input(shape, name="photo")` for the output `photo`. A
-        single target is an array instead of a dict, so that a model with one output needs no names.
+        A single input or target is an array, so that a model with one of them needs no names. Several are
+        dicts: Keras matches inputs by name, so the model needs one input for each of `pipeline.inputs`, such
+        as `keras.Input(shape, name="photo")` for the output `photo`. Other names are an error before the
+        first step, with the names to use. A model that takes its only input by name, from a dict, gets one.
+
+        Args:
+            structure: "auto" as above; "dict" for dicts also of a single input or target; "tuple" for tuples
+                of several, in the order of `pipeline.inputs` and `pipeline.targets`.
 
         Raises:
+            OptionError: There is no such structure.
             MissingPackageError: Keras is not installed.
 
         Example:
@@ -326,7 +348,7 @@ class Loader:
             feed = pets["train"].loader(pipeline, batch_size=32, shuffle=True, seed=7).to_keras()
             photo = keras.Input((96, 96, 3), name="photo")
             features = keras.applications.MobileNetV2(include_top=False, pooling="avg", weights=None)(photo)
-            model = keras.Model({"photo": photo}, keras.layers.Dense(2)(features))
+            model = keras.Model(photo, keras.layers.Dense(2)(features))
             model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
             model.fit(feed, epochs=3, callbacks=[feed.callback])
             ```
@@ -334,15 +356,19 @@ class Loader:
         with importing_keras("to_keras()"):
             from penstock.bridge.keras import make_feed  # noqa: PLC0415 - Keras, when asked for
 
-        return make_feed(self)
+        return make_feed(self, structure)
 
-    def to_torch(self) -> Any:
+    def to_torch(self, structure: Structure = "dict") -> Any:
         """Return a `torch.utils.data.IterableDataset` of the batches, for `DataLoader(…, batch_size=None)`.
 
         Each iteration is the loader's next epoch. The tensors share the memory of the batch.
 
+        Args:
+            structure: "dict" for dicts by output name; "tuple" for tuples in the order of the pipeline;
+                "auto" for dicts of several. The last two give a single input or target as a tensor.
+
         Raises:
-            OptionError: An output has strings, or nested lists of varying length.
+            OptionError: An output has strings, or nested lists of varying length; or no such structure.
             MissingPackageError: torch is not installed.
 
         Example:
@@ -356,9 +382,15 @@ class Loader:
         with importing("to_torch()", "torch"):
             from penstock.bridge.torch import make_dataset  # noqa: PLC0415 - torch, when asked for
 
-        return make_dataset(self)
+        return make_dataset(self, structure)
 
-    def to_jax(self, device: Any = None, prefetch: int = 2, sizes: Sequence[int] | None = None) -> Any:
+    def to_jax(
+        self,
+        device: Any = None,
+        prefetch: int = 2,
+        sizes: Sequence[int] | None = None,
+        structure: Structure = "dict",
+    ) -> Any:
         """Return an iterable of the batches as JAX arrays; each iteration is the loader's next epoch.
 
         JAX compiles a function again for each new shape. Lengths that vary between batches are therefore
@@ -370,6 +402,7 @@ class Loader:
             prefetch: Number of batches that are transferred ahead. The state counts only batches taken.
             sizes: Lengths to pad to; longer values are padded to a multiple of the largest. Defaults to the
                 powers of two from 8; `()` disables padding.
+            structure: As for `to_torch`.
 
         Raises:
             OptionError: An output has strings or is ragged, or an argument is not valid.
@@ -386,7 +419,7 @@ class Loader:
         with importing("to_jax()", "jax"):
             from penstock.bridge.jax import make_feed  # noqa: PLC0415 - JAX, when asked for
 
-        return make_feed(self, device, prefetch, sizes)
+        return make_feed(self, device, prefetch, sizes, structure)
 
     def _iterate(
         self,

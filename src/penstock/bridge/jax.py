@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.options import check_whole
 from penstock.bridge.outputs import Padding, Sizes, check_outputs, find_paddings, pad_array
+from penstock.bridge.structure import Arrangement, Structure
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.transform.cast import cast
@@ -27,14 +28,20 @@ if TYPE_CHECKING:
     from penstock.batch.maker import MadeBatch
 
 
-def make_feed(loader: Loader, device: Any, prefetch: int, sizes: Sequence[int] | None) -> JaxFeed:
+def make_feed(
+    loader: Loader,
+    device: Any,
+    prefetch: int,
+    sizes: Sequence[int] | None,
+    structure: Structure = "dict",
+) -> JaxFeed:
     """Return the loader's batches as arrays on a device."""
     check_outputs(loader, "JAX", lambda _: False)
     if device is not None and not isinstance(device, jax.Device | jax.sharding.Sharding):
         raise OptionError("device", expected="a jax.Device or a Sharding", got=show(device))
     if isinstance(device, jax.sharding.Sharding):
         _check_sharding(loader, device)
-    return JaxFeed(loader, device, check_whole("prefetch", prefetch), Sizes(sizes))
+    return JaxFeed(loader, device, check_whole("prefetch", prefetch), Sizes(sizes), structure)
 
 
 class PutBatch(NamedTuple):
@@ -53,8 +60,8 @@ class JaxFeed:
     """A loader for JAX: `for inputs, targets in feed: params = step(params, inputs, targets)`.
 
     Each iteration is the next epoch of the loader. A batch is `(inputs, targets)`, or
-    `(inputs, targets, weights)` if records have weights; each is a dict of arrays by output name. On a CPU
-    the arrays share the memory of the loader.
+    `(inputs, targets, weights)` if records have weights; each is a dict of arrays by output name, unless
+    another structure was chosen. On a CPU the arrays share the memory of the loader.
 
     Varying lengths are padded to one of a few sizes, with the padding value of the transform: False in a
     mask, and 0 in the output of a map. Unless `jax_enable_x64` is on, 64-bit integers become 32-bit integers,
@@ -66,8 +73,11 @@ class JaxFeed:
         loader: The loader.
     """
 
-    def __init__(self, loader: Loader, device: Any, prefetch: int, sizes: Sizes) -> None:
+    def __init__(
+        self, loader: Loader, device: Any, prefetch: int, sizes: Sizes, structure: Structure = "dict"
+    ) -> None:
         self.loader = loader
+        self._arrangement = Arrangement.of(loader, structure)
         self._device = device
         self._prefetch = prefetch
         self._sizes = sizes
@@ -75,7 +85,7 @@ class JaxFeed:
         self._dtypes = {output.dtype for outputs in self._outputs for output in outputs.values()}
         self._paddings = find_paddings(loader.pipeline)
 
-    def __iter__(self) -> Iterator[tuple[dict[str, jax.Array], ...]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         # The threads start now, before the first batch is requested.
         return self._read(self.loader.iterate(partial(self._prepare, self._find_dtypes())))
 
@@ -100,9 +110,9 @@ class JaxFeed:
         self.loader.load_state_dict(state)
 
     def __repr__(self) -> str:
-        return f"JaxFeed({self.loader!r})"
+        return f"JaxFeed({self.loader!r}, batches of {self._arrangement.describe()})"
 
-    def _read(self, batches: Iteration) -> Iterator[tuple[dict[str, jax.Array], ...]]:
+    def _read(self, batches: Iteration) -> Iterator[tuple[Any, ...]]:
         """Yield batches; the threads stop at the end or when the iterator is dropped."""
         ahead: deque[PutBatch] = deque()
         fault: Exception | None = None
@@ -121,7 +131,7 @@ class JaxFeed:
                 if not ahead:
                     break
                 batches.count(ahead[0].made)
-                yield ahead.popleft().arrays
+                yield self._arrangement(ahead.popleft().arrays)
         if fault is not None:
             try:
                 raise fault

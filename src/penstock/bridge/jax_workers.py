@@ -160,9 +160,9 @@ class ShareFeed(KerasFeed):
         def read(made: MadeBatch) -> tuple[bool, tuple[Any, ...]]:
             epoch, step = made.ticket.epoch, made.ticket.step
             if not self._is_copied(epoch, step):
-                return False, self.arrange(made.batch)
+                return False, made.batch
             with self._whole.read(epoch, step, step + 1) as batches:
-                return True, self.arrange(next(iter(batches)))
+                return True, next(iter(batches))
 
         for is_copied, (inputs, *others) in self._read(read):
             shapes = self._agree_on_shapes({name: inputs[name] for name in varying}, varying, paddings)
@@ -171,7 +171,9 @@ class ShareFeed(KerasFeed):
                 for name, shape in shapes.items()
             }
             place = self._copy if is_copied else self._join
-            yield jax.tree.map(place, ({**inputs, **padded}, *others))
+            targets, *weights = others
+            batch = self.arrange(({**inputs, **padded}, targets, *weights))
+            yield jax.tree.map(place, batch)
 
     def _is_copied(self, epoch: int, step: int) -> bool:
         return bool(self._last_rows) and step == self._whole.num_steps(epoch) - 1

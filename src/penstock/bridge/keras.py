@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -17,8 +18,10 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
+from penstock.bridge.keras_model import check_names, declare_input, takes_array
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
 from penstock.bridge.position import get_tracker
+from penstock.bridge.structure import Arrangement, Structure
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.transform.output import STRINGS
@@ -43,18 +46,23 @@ _ADVICE: Final = {
 }
 
 
-def make_feed(loader: Loader) -> KerasFeed:
-    """Return the loader as an object that Keras accepts in place of arrays."""
-    return KerasFeed(loader)
+def make_feed(loader: Loader, structure: Structure = "auto") -> KerasFeed:
+    """Return the loader as an object that Keras accepts in place of arrays.
+
+    Raises:
+        OptionError: There is no such structure.
+    """
+    return KerasFeed(loader, structure)
 
 
 class KerasFeed(DataAdapter):  # type: ignore[misc]
     """A loader as input of Keras: `model.fit(feed, epochs=3, callbacks=[feed.callback])`.
 
-    Each epoch of Keras is the next epoch of the loader. A batch is `(inputs, target)`, or
-    `(inputs, target, weight)` if records have weights; with several targets, `target` and `weight` are dicts.
-    `inputs` is always a dict. Keras matches it to the model's inputs by name, so the model needs one
-    `keras.Input(shape, name="photo")` for each name in `pipeline.inputs`.
+    Each epoch of Keras is the next epoch of the loader. A batch is `(inputs, targets)`, or
+    `(inputs, targets, weights)` if records have weights. Each is an array if there is one of them, and a dict
+    by name if there are several: then the model needs one `keras.Input(shape, name="photo")` for each name in
+    `pipeline.inputs`. A model that takes its only input by name gets a dict as well. Before the first step, a
+    model whose inputs have other names is refused, with the names to use.
 
     Keras ignores some arguments of `fit`, `evaluate` and `predict` when it is given a feed. Those that would
     have no effect are refused: `y`, `sample_weight`, `class_weight`, `batch_size`, and a `shuffle` that
@@ -68,19 +76,21 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
 
     Attributes:
         loader: The loader.
+        structure: Structure of the batches: "auto", "dict" or "tuple".
         callback: Callback to pass to `fit`.
         tracker: Position of the model in the loader's batches.
         is_continuous: Whether epochs of Keras are cut from one stream of batches.
     """
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader, structure: Structure = "auto") -> None:
         self.loader = loader
+        self.structure = structure
         self.callback = FeedCallback(self)
         self.tracker = get_tracker(loader)
+        self._arrangement = Arrangement.of(loader, structure)
+        self._adapted: weakref.ref[Any] | None = None
         self._dataset: Any = None
         self._is_new = self._is_building = False
-        targets = tuple(loader.signature()[1])
-        self._target = targets[0] if len(targets) == 1 else None
         # Epochs of bucketed batches differ in length, those of Keras do not: they are cut from one stream.
         self.is_continuous = loader.options.bucket_by is not None or loader.is_endless
 
@@ -89,10 +99,13 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         """Number of batches of one Keras epoch; None if the loader is endless.
 
         Raises:
-            OptionError: Keras starts a run with an argument that would have no effect.
+            OptionError: Keras starts a run with an argument that would have no effect, or with a model whose
+                inputs have other names.
         """
         # This is the only attribute that Keras reads while it still holds the arguments of the run.
-        self._refuse_arguments(sys._getframe(1))
+        model = self._read_call(sys._getframe(1))
+        if isinstance(model, keras.Model):
+            self.adapt_to(model)
         if self.loader.is_endless:
             return None
         return sum(map(self.loader.num_steps, self.tracker.whole_iteration(self.tracker.next_position()[0])))
@@ -112,10 +125,39 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         """Number of records of the last batch; always None, for unknown."""
         return None
 
-    def _refuse_arguments(self, frame: FrameType | None) -> None:
-        """Refuse arguments of `fit`, `evaluate` and `predict` that Keras ignores for a feed."""
-        if frame is None or frame.f_code is not EpochIterator.__init__.__code__:
+    def __len__(self) -> int:
+        """Return the number of batches of a whole iteration.
+
+        Raises:
+            TypeError: The loader is endless.
+        """
+        return len(self.loader)
+
+    def __repr__(self) -> str:
+        return f"KerasFeed({self.loader!r}, batches of {self._arrangement.describe()})"
+
+    def adapt_to(self, model: keras.Model) -> None:
+        """Arrange the batches as a model takes them; Keras' own methods do so when they are called.
+
+        Raises:
+            OptionError: The model has inputs that the batches do not have.
+        """
+        if self._adapted is not None and self._adapted() is model:
             return
+        inputs = self._arrangement.outputs[0]
+        declare_input(model, inputs)
+        chosen = Arrangement.of(self.loader, self.structure)
+        if self.structure == "auto" and len(inputs) == 1 and not takes_array(model, inputs):
+            chosen = chosen.with_inputs("dict")
+        check_names(model, inputs, chosen.forms[0])
+        self._adapted = weakref.ref(model)
+        if chosen.forms != self._arrangement.forms:
+            self._arrangement, self._dataset = chosen, None
+
+    def _read_call(self, frame: FrameType | None) -> Any:
+        """Return the model whose method starts a run; refuse arguments that Keras ignores for a feed."""
+        if frame is None or frame.f_code is not EpochIterator.__init__.__code__:
+            return None
         given = frame.f_locals
         for name in ("y", "sample_weight", "class_weight"):
             if given.get(name) is not None:
@@ -123,7 +165,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         while frame is not None and frame.f_code.co_name not in _METHODS:
             frame = frame.f_back
         if frame is None:
-            return
+            return None
         called = frame.f_locals
         is_trained = called.get("x") is self
         name = "batch_size" if is_trained else "validation_batch_size"
@@ -132,10 +174,11 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         shuffle = called.get("shuffle", True) if is_trained and frame.f_code.co_name == "fit" else True
         if shuffle is not True and (shuffle or self.loader.options.shuffle):
             raise _refuse_argument("shuffle", shuffle)
+        return called.get("self")
 
     def arrange(self, batch: Batch) -> tuple[Any, ...]:
         """Arrange a batch of the loader for Keras."""
-        return _arrange(self._target, (*batch, {})[:3])
+        return _arrange(self._arrangement, batch)
 
     def get_tf_dataset(self) -> Any:
         """Return the batches for the TensorFlow backend."""
@@ -146,7 +189,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         self._is_new = True
         if self._dataset is None:
             begin = partial(self.tracker.begin, is_continuous=self.is_continuous)
-            self._dataset = make_keras_dataset(self.loader, begin, partial(_arrange, self._target))
+            self._dataset = make_keras_dataset(self.loader, begin, partial(_arrange, self._arrangement))
         return self._dataset
 
     def get_numpy_iterator(self) -> Iterator[Any]:
@@ -232,14 +275,9 @@ def _refuse_argument(name: str, given: Any) -> OptionError:
     )
 
 
-def _arrange(
-    target: str | None, parts: tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
-) -> tuple[Any, ...]:
-    """Arrange a batch for Keras: a model with one output expects no dict of targets."""
-    inputs, targets, weights = parts
-    if target is not None:
-        return (inputs, targets[target], weights[target]) if weights else (inputs, targets[target])
-    return parts if weights and targets else (inputs, targets) if targets else (inputs,)
+def _arrange(arrangement: Arrangement, batch: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """Arrange a batch for Keras, which expects no empty dict of targets."""
+    return arrangement(batch) if arrangement.outputs[1] else arrangement(batch)[:1]
 
 
 class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]

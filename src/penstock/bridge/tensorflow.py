@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
 from penstock.bridge.position import PositionTracker, TrackedIteration, get_tracker
+from penstock.bridge.structure import Arrangement, Structure
 from penstock.bridge.tensorflow_layout import Layout, Parts
 from penstock.errors import StateError
 
@@ -27,11 +28,15 @@ if TYPE_CHECKING:
     from penstock.batch.maker import MadeBatch
 
 
-def make_dataset(loader: Loader) -> tf.data.Dataset:
+def make_dataset(loader: Loader, structure: Structure = "auto") -> tf.data.Dataset:
     """Return a `tf.data.Dataset` of the loader's batches; each iteration read to its end is the next epoch.
 
     The data set does not prefetch: the loader itself does, and so its state stays exact.
+
+    Raises:
+        OptionError: There is no such structure.
     """
+    arrangement = Arrangement.of(loader, structure)
     tracker = get_tracker(loader)
     is_whole = not loader.is_endless and _begins_whole(tracker, tracker.next_position())
 
@@ -46,9 +51,7 @@ def make_dataset(loader: Loader) -> tf.data.Dataset:
             )
         return iteration
 
-    source = TensorSource(
-        loader, tracker, Layout.of(loader), begin, lambda parts: parts if parts[2] else parts[:2]
-    )
+    source = TensorSource(loader, tracker, Layout.of(loader), begin, arrangement)
     dataset = source.generate(begin)
     if loader.is_endless:
         dataset = dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))

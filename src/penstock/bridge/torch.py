@@ -13,6 +13,7 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.bridge.outputs import check_outputs
+from penstock.bridge.structure import Arrangement, Structure
 from penstock.errors import NotPicklableError, OptionError
 from penstock.transform.cast import convert
 from penstock.transform.output import Output
@@ -23,10 +24,10 @@ if TYPE_CHECKING:
     from penstock.batch.maker import Batch
 
 
-def make_dataset(loader: Loader) -> TorchFeed:
+def make_dataset(loader: Loader, structure: Structure = "dict") -> TorchFeed:
     """Return the loader as an `IterableDataset` of its batches."""
     check_outputs(loader, "torch", _is_jagged)
-    return TorchFeed(loader)
+    return TorchFeed(loader, structure)
 
 
 class TorchFeed(IterableDataset):  # type: ignore[misc]
@@ -34,9 +35,9 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
 
     Pass `batch_size=None` to a `DataLoader`: the elements already are batches. Each iteration is the next
     epoch of the loader. A batch is `(inputs, targets)`, or `(inputs, targets, weights)` if records have
-    weights; each is a dict of tensors by output name. Ragged outputs are nested tensors with the layout
-    `torch.jagged`. The tensors share the memory of the loader's arrays, which is reused once no tensor refers
-    to it.
+    weights; each is a dict of tensors by output name, unless another structure was chosen. Ragged outputs are
+    nested tensors with the layout `torch.jagged`. The tensors share the memory of the loader's arrays, which
+    is reused once no tensor refers to it.
 
     The feed does not prefetch: the threads of the loader do, and so its state stays exact. Worker processes
     of a `DataLoader` would each read all of the data, and are refused.
@@ -45,11 +46,12 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
         loader: The loader.
     """
 
-    def __init__(self, loader: Loader) -> None:
+    def __init__(self, loader: Loader, structure: Structure = "dict") -> None:
         super().__init__()
         self.loader = loader
+        self._arrangement = Arrangement.of(loader, structure)
 
-    def __iter__(self) -> Iterator[tuple[dict[str, Any], ...]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         worker = get_worker_info()
         if worker is not None:
             raise OptionError(
@@ -58,7 +60,9 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
                 got=worker.num_workers,
                 advice="The threads of the loader make the batches: use DataLoader(…, num_workers=0).",
             )
-        return _read(iter(self.loader))  # the threads start now, before the first batch is requested
+        return _read(
+            iter(self.loader), self._arrangement
+        )  # the threads start now, before the first batch is requested
 
     def __len__(self) -> int:
         """Return the number of batches of a whole iteration.
@@ -87,13 +91,13 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
         )
 
     def __repr__(self) -> str:
-        return f"TorchFeed({self.loader!r})"
+        return f"TorchFeed({self.loader!r}, batches of {self._arrangement.describe()})"
 
 
-def _read(batches: Iteration) -> Iterator[tuple[dict[str, Any], ...]]:
+def _read(batches: Iteration, arrangement: Arrangement) -> Iterator[tuple[Any, ...]]:
     """Yield batches as tensors; the threads stop at the end or when the iterator is dropped."""
     with batches:
-        yield from map(_as_tensors, batches)  # a loop variable would hold a batch
+        yield from map(arrangement, map(_as_tensors, batches))  # a loop variable would hold a batch
 
 
 def _as_tensors(batch: Batch) -> tuple[dict[str, Any], ...]:

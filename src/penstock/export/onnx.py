@@ -44,7 +44,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
     from penstock.training.run import make_served_model  # noqa: PLC0415
 
     write_parts(run, folder)
-    return write_model(make_served_model(run), tuple(run.tasks), folder / FILE_NAME)
+    return write_model(make_served_model(run), tuple(run.tasks), folder / FILE_NAME, run.pipeline.inputs)
 
 
 def open_model(

@@ -8,7 +8,7 @@ call, so that layers of users are converted too as long as they use these operat
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
@@ -17,11 +17,12 @@ import keras
 import onnx
 from keras.src.models.functional import Functional
 
+from penstock.bridge.keras_model import name_model
 from penstock.errors import OptionError
 from penstock.export.onnx_graph import OnnxGraph, Value
 from penstock.export.onnx_layers import SPATIAL_OPERATIONS, find_converter
 from penstock.export.onnx_operations import OPERATIONS, Converter, Step, UnsupportedError
-from penstock.model.signature import find_inputs, find_outputs, is_graph, name_model, name_outputs
+from penstock.model.signature import find_inputs, find_outputs, is_graph, name_outputs
 
 _OPERATIONS: Final[Mapping[str, Converter]] = {**OPERATIONS, **SPATIAL_OPERATIONS}
 _ADVICE: Final = "Export a bundle, which runs the model with Keras: --format bundle."
@@ -29,15 +30,23 @@ _PRECISIONS: Final = ("float32", "float64")
 _LARGEST: Final = 1 << 30  # bytes of weights in the file itself; protobuf ends at two gigabytes
 
 
-def write_model(model: keras.Model, targets: Sequence[str], path: Path) -> dict[str, Any]:
+def write_model(
+    model: keras.Model, targets: Sequence[str], path: Path, inputs: Collection[str] = ()
+) -> dict[str, Any]:
     """Write a Keras model as an ONNX file; return a description of its inputs and outputs, as JSON.
 
     The weights of large models are in a second file, whose name ends with `.data`.
 
+    Args:
+        model: The model.
+        targets: Names of the outputs.
+        path: Path of the file.
+        inputs: Names of the inputs of the pipeline, the only of which may name an input without a name.
+
     Raises:
         OptionError: A layer of the model cannot be converted, which the error names.
     """
-    made = convert_model(model, targets)
+    made = convert_model(model, targets, inputs)
     is_large = sum(len(each.raw_data) for each in made.graph.initializer) > _LARGEST
     onnx.save_model(made, path, save_as_external_data=is_large, location=f"{path.name}.data")
     onnx.checker.check_model(path, full_check=True)
@@ -56,14 +65,16 @@ def _describe(value: onnx.ValueInfoProto) -> str:
     return f"{dtype} ({', '.join(dims)})"
 
 
-def convert_model(model: keras.Model, targets: Sequence[str]) -> onnx.ModelProto:
+def convert_model(
+    model: keras.Model, targets: Sequence[str], inputs: Collection[str] = ()
+) -> onnx.ModelProto:
     """Return a Keras model as an ONNX model, with outputs named after the targets.
 
     Raises:
         OptionError: The layers of the model are not known before it is called; or one of them cannot be
             converted, which the error names.
     """
-    taken = find_inputs(model)
+    taken = find_inputs(model, inputs)
     if taken is None or not is_graph(model):
         raise OptionError(
             f"{name_model(model)} as ONNX",

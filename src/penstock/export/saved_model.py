@@ -17,6 +17,7 @@ import tensorflow as tf
 from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
 from penstock.bridge.graph.tensorflow import run_program
+from penstock.bridge.keras_model import takes_array
 from penstock.errors import OptionError, WriteError
 from penstock.export.raw_inputs import (
     MODEL_INPUTS,
@@ -28,7 +29,7 @@ from penstock.export.raw_inputs import (
 )
 from penstock.export.served_outputs import plan_outputs
 from penstock.foundation.program import DefineFunction
-from penstock.model.signature import find_inputs, name_outputs
+from penstock.model.signature import name_outputs
 from penstock.model.task import Task
 from penstock.schema.declaration import find_forms
 from penstock.training.run import Run, make_served_model
@@ -59,7 +60,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
     temperatures = {name: choice.temperature for name, choice in run.choices.items()}
     targets = plan_outputs(run.tasks, run.logits, temperatures)
     model = make_served_model(run)
-    call = _make_call(model, run.tasks)
+    call = _make_call(model, run.tasks, run.pipeline)
 
     def serve(raw: Mapping[str, Any]) -> dict[str, Any]:
         named = call(prepare(raw))
@@ -130,14 +131,12 @@ def make_preprocessing(
     return reader.inputs, scope["prepare"], scope
 
 
-def _make_call(model: keras.Model, tasks: Mapping[str, Task]) -> Any:
+def _make_call(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline) -> Any:
     """Return a function from the inputs of the model to its outputs by target."""
-    taken = find_inputs(model)
-    # Keras warns of a dict for a model with one input that was not created from a dict.
-    is_plain = taken is not None and not isinstance(getattr(model, "input", None), dict | list | tuple)
+    is_array = takes_array(model, pipeline.inputs)
 
     def call(arrays: Mapping[str, Any]) -> Mapping[str, Any]:
-        given = next(iter(arrays.values())) if is_plain and len(arrays) == 1 else dict(arrays)
+        given = next(iter(arrays.values())) if is_array else dict(arrays)
         return name_outputs(model, tasks, model(given, training=False))
 
     return call

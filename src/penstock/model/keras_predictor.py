@@ -11,8 +11,9 @@ from typing import Any
 import keras
 from numpy.typing import NDArray
 
+from penstock.bridge.keras_model import takes_array
 from penstock.model.predictor import BatchPredictor
-from penstock.model.signature import find_inputs, name_outputs
+from penstock.model.signature import name_outputs
 from penstock.model.task import Task
 from penstock.transform.pipeline import Pipeline
 
@@ -40,12 +41,10 @@ class KerasPredictor(BatchPredictor):
     ) -> None:
         super().__init__(pipeline, tasks, logits, temperatures)
         self.model = model
-        taken = find_inputs(model)
-        # Keras warns of a dict for a model with one input that was not created from a dict.
-        is_plain = taken is not None and not isinstance(getattr(model, "input", None), dict | list | tuple)
-        self._only = next(iter(taken)) if is_plain and taken is not None and len(taken) == 1 else None
+        self._takes_array = takes_array(model, pipeline.inputs)
 
     def call_model(self, arrays: dict[str, NDArray[Any]]) -> Mapping[str, Any]:
         """Return the outputs of the model by target."""
-        outputs = self.model.predict_on_batch(arrays if self._only is None else arrays[self._only])
+        given = next(iter(arrays.values())) if self._takes_array else arrays
+        outputs = self.model.predict_on_batch(given)
         return name_outputs(self.model, self.tasks, outputs)

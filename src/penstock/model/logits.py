@@ -12,8 +12,9 @@ from typing import Any, Final
 import keras
 import numpy as np
 
+from penstock.bridge.keras_model import name_model, takes_array
 from penstock.errors import OptionError
-from penstock.model.signature import find_inputs, find_outputs, is_graph, name_model, name_outputs
+from penstock.model.signature import find_inputs, find_outputs, is_graph, name_outputs
 from penstock.model.subclassed_model import make_batch
 from penstock.model.task import Task
 from penstock.transform.pipeline import Pipeline
@@ -141,9 +142,12 @@ def _probe(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeline | N
             advice="Call model.compile(loss=keras.losses.BinaryCrossentropy(from_logits=…)).",
         )
     batch = make_batch(shapes, _PROBE_ROWS, np.random.default_rng(0))
+    given: Any = {name: keras.ops.convert_to_tensor(each) for name, each in batch.items()}
+    if taken is None and pipeline is not None and takes_array(model, pipeline.inputs):
+        (given,) = given.values()
     with keras.StatelessScope(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras warns of a dict for a model with one input
-        outputs = model({name: keras.ops.convert_to_tensor(each) for name, each in batch.items()})
+        outputs = model(given)
     named = name_outputs(model, tasks, outputs)
     return {name: keras.ops.convert_to_numpy(each) for name, each in named.items()}
 

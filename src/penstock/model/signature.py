@@ -5,22 +5,15 @@ In: any Keras model, and the names of the targets. Out: symbolic tensors by name
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 import keras
 from keras.src.models.functional import Functional
 
+from penstock.bridge.keras_model import name_model
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
-
-_AUTOMATIC: Final = re.compile(r"(input_layer|keras_tensor)(_\d+)?")
-
-
-def name_model(model: keras.Model) -> str:
-    """Return the text for a model in error messages."""
-    return f"model {model.name!r}"
 
 
 def is_graph(model: keras.Model) -> bool:
@@ -28,15 +21,15 @@ def is_graph(model: keras.Model) -> bool:
     return isinstance(model, Functional | keras.Sequential)
 
 
-def is_automatic(name: str) -> bool:
-    """Return whether Keras generated the name of an input."""
-    return _AUTOMATIC.fullmatch(name) is not None
-
-
-def find_inputs(model: keras.Model) -> dict[str, Any] | None:
+def find_inputs(model: keras.Model, names: Collection[str] = ()) -> dict[str, Any] | None:
     """Return the symbolic inputs of a model by name; None if they are unknown before it is called.
 
-    The names are the keys of the dict that it was created from, or the names of its `keras.Input`s.
+    The names are the keys of the dict that it was created from, or the names of its `keras.Input`s. The only
+    input of a model that was not created from a dict takes the only name of `names`.
+
+    Args:
+        model: The model.
+        names: Names of the inputs of the pipeline that feeds it, if there is one.
 
     Raises:
         OptionError: The inputs are nested, or not declared yet.
@@ -51,7 +44,7 @@ def find_inputs(model: keras.Model) -> dict[str, Any] | None:
                 got="a Sequential model without one",
                 advice="Begin it with keras.Input(shape, name='…'), named after the field.",
             ) from None
-        return {each.name: each for each in inputs}
+        return dict(zip(names, inputs, strict=True)) if len(names) == 1 else {inputs[0].name: inputs[0]}
     if not isinstance(model, Functional):
         return None
     given = model.input
@@ -60,6 +53,8 @@ def find_inputs(model: keras.Model) -> dict[str, Any] | None:
     else:
         listed = given if isinstance(given, list | tuple) else [given]
         named = {getattr(each, "name", show(each)): each for each in listed}
+        if len(listed) == len(names) == 1:
+            named = dict(zip(names, listed, strict=True))
     if any(isinstance(each, list | tuple | dict) for each in named.values()):
         raise OptionError(
             f"inputs of {name_model(model)}",

@@ -12,9 +12,11 @@ from typing import Any, Final
 import keras
 from keras import ops
 
+from penstock.bridge.keras_model import takes_array
 from penstock.model.blueprint import Namer
 from penstock.model.signature import find_inputs, find_outputs, is_graph, name_outputs
 from penstock.model.task import Task
+from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
 
 _ACTIVATIONS: Final = {"binary": "sigmoid", "multilabel": "sigmoid", "multiclass": "softmax"}
@@ -43,7 +45,7 @@ def average_models(
     }
     found: dict[str, list[Any]] = {name: [] for name in tasks}
     for number, model in enumerate(models, 1):
-        named = name_outputs(model, tasks, _call(model, f"member_{number}", inputs))
+        named = name_outputs(model, tasks, _call(model, f"member_{number}", inputs, pipeline.inputs))
         for name, task in tasks.items():
             values = named[name]
             if _depends_on_scale(task):
@@ -60,11 +62,11 @@ def average_models(
     return keras.Model(inputs, outputs if len(outputs) > 1 else only, name="ensemble")
 
 
-def _call(model: keras.Model, name: str, inputs: Mapping[str, Any]) -> Any:
+def _call(model: keras.Model, name: str, inputs: Mapping[str, Any], outputs: Mapping[str, Output]) -> Any:
     """Return the symbolic outputs of a model for inputs by name."""
-    taken = find_inputs(model)
+    taken = find_inputs(model, inputs)
     if taken is None or not is_graph(model):
-        return model(dict(inputs))
+        return model(next(iter(inputs.values())) if takes_array(model, outputs) else dict(inputs))
     # As a layer with a name of its own: all built models have the same name, which two layers may not have.
     layer = keras.Model(dict(taken), find_outputs(model), name=name)
     return layer({each: inputs[each] for each in taken})

@@ -225,8 +225,10 @@ def build_state(model: Any, loader: Loader) -> None:
 
     Keras creates some of them in the first step; which ones depends on the backend.
     """
+    feed = KerasFeed(loader)
+    feed.adapt_to(model)
     with loader.read(0, 0, 1) as batches:
-        model._symbolic_build(data_batch=KerasFeed(loader).arrange(next(iter(batches))))
+        model._symbolic_build(data_batch=feed.arrange(next(iter(batches))))
     if not model.optimizer.built:
         model.optimizer.build(model.trainable_variables)
 

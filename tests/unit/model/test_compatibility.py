@@ -88,8 +88,73 @@ def test_model_of_one_input_is_taken(table):
 def test_sequential_model_is_taken_if_it_begins_with_a_named_input(table):
     pipeline = fit(table, ("left",), ("price",))
     accept(keras.Sequential([number("left", (1,)), layers.Dense(1)]), pipeline)
-    error = refuse(keras.Sequential([layers.Dense(1)], name="plain"), pipeline)
+
+
+class ByArray(keras.Model):
+    """A model of one input, which it takes as an array."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.dense = layers.Dense(1)
+
+    def call(self, inputs: Any) -> Any:
+        return self.dense(inputs)
+
+
+class ByName(ByArray):
+    """A model of one input, which it takes by name."""
+
+    def call(self, inputs: Any) -> Any:
+        return self.dense(inputs["photo"][:, 0, 0])
+
+
+def make_unnamed(name: str | None = None) -> Any:
+    photo = number(name, (4, 4, 1))
+    return keras.Model(photo, layers.Dense(1)(layers.Flatten()(photo)))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: keras.Sequential([layers.Flatten(), layers.Dense(1)]),
+        lambda: keras.Sequential([number(None, (4, 4, 1)), layers.Flatten(), layers.Dense(1)]),
+        make_unnamed,
+        lambda: make_unnamed("picture"),
+        lambda: keras.Model([given := number(None, (4, 4, 1))], layers.Dense(1)(layers.Flatten()(given))),
+        ByName,
+    ],
+)
+def test_single_input_needs_no_name(table, make):
+    pipeline = fit(table, ("photo",), ("adopted",))
+    model = make()
+    check_model(model, pipeline, find_tasks(pipeline))
+    taken = find_inputs(model, pipeline.inputs)
+    assert model.built
+    assert list(taken or ["photo"]) == ["photo"]
+
+
+def test_subclassed_model_of_an_array_is_taken(table):
+    pipeline = fit(table, ("left", "right"), ("adopted",)).group("row", ["left", "right"])
+    check_model(model := ByArray(), pipeline, find_tasks(pipeline))
+    assert model.dense.kernel.shape == (2, 1)
+
+
+def test_single_input_of_another_name_in_a_dict_is_refused(table):
+    picture = number("picture", (4, 4, 1))
+    model = keras.Model({"picture": picture}, layers.Dense(1)(layers.Flatten()(picture)))
+    assert refuse(model, fit(table, ("photo",), ("adopted",))).field == "picture"
+
+
+def test_sequential_model_without_input_is_refused_for_several_inputs(sides):
+    error = refuse(keras.Sequential([layers.Dense(1)], name="plain"), sides)
     assert mentions(error, "'plain' Sequential keras.Input(shape, name='…')")
+
+
+def test_sequential_model_whose_layers_do_not_accept_the_input_is_refused(table):
+    model = keras.Sequential([layers.Conv1D(2, 3)], name="plain")
+    error = refuse(model, fit(table, ("photo",), ("adopted",)))
+    assert error.field == "photo"
+    assert mentions(error, "'plain' 'photo' (n, 4, 4, 1) keras.Input((4, 4, 1), name='photo'")
 
 
 def test_missing_input_is_named_with_the_nearest(sides):
@@ -115,7 +180,7 @@ def test_extra_input_that_comes_with_a_field_names_the_field(table):
 def test_inputs_without_names_are_refused_as_they_could_be_swapped(sides):
     text = str(refuse(make_model(None, None, name="own"), sides))
     assert mentions(text, "'own'")
-    assert mentions(text, "Keras keras.Input(()")
+    assert text.endswith("\n    keras.Input((), name='left')\n    keras.Input((), name='right')")
 
 
 def test_wrong_shape_names_both(table):
