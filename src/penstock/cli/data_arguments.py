@@ -108,6 +108,12 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
         help="only print Python code that parses the records with TensorFlow; with --pipeline, code that "
         "makes batches",
     )
+    instead.add_argument(
+        "--code",
+        choices=("keras", "tf", "torch"),
+        help="only print a complete training script for the data: with Penstock and Keras or torch, or with "
+        "TensorFlow alone; see --target",
+    )
     parser.add_argument(
         "--pipeline",
         metavar="FILE",

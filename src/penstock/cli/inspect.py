@@ -64,6 +64,11 @@ def run(args: argparse.Namespace) -> int:
         print(write_graph(args.paths, args.pipeline, args.split, options), end="")
         suggest_next(args, "inspect", *list_paths(args))
         return 0
+    if args.code is not None:
+        from penstock.jobs.check.training_code import write_training  # noqa: PLC0415 - as above
+
+        print(write_training(args.paths, args.code, options), end="")
+        return 0
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)
     if args.tf:

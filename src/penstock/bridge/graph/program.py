@@ -5,6 +5,7 @@ In: files, schema, fitted pipeline, options. Out: statements that bind `dataset`
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -43,6 +44,9 @@ _WRITERS: Final[dict[type[Transform], _Write]] = {
 }
 
 
+DOCSTRING: Final = "Batches of TFRecords by TensorFlow alone, written by Penstock."
+
+
 @dataclass(frozen=True)
 class Program:
     """A pipeline as statements that bind `dataset`.
@@ -55,17 +59,19 @@ class Program:
     statements: tuple[Statement, ...]
     uses_file: bool
 
-    def write(self) -> str:
-        """Return the program as Python code."""
-        modules = ["import json", "import pathlib", ""] if self.uses_file else []
-        return write_program(self.statements, _DOCSTRING, [*modules, "import tensorflow as tf"])
+    def write(self, docstring: str = DOCSTRING, modules: tuple[str, ...] = ()) -> str:
+        """Return the program as Python code.
 
-
-_DOCSTRING: Final = "Batches of TFRecords by TensorFlow alone, written by Penstock."
+        Args:
+            docstring: Docstring of the script.
+            modules: Further import statements.
+        """
+        own = ["import json", "import pathlib", ""] if self.uses_file else []
+        return write_program(self.statements, docstring, [*own, *modules, "import tensorflow as tf"])
 
 
 def make_program(
-    source: GraphSource, pipeline: Pipeline, options: GraphOptions, file: str = "pipeline.json"
+    source: GraphSource, pipeline: Pipeline, options: GraphOptions, file: str | None = "pipeline.json"
 ) -> Program:
     """Return the program that makes a pipeline's batches.
 
@@ -73,7 +79,8 @@ def make_program(
         source: Files to read.
         pipeline: Pipeline fitted to the schema of the files.
         options: Options of batches and order.
-        file: Name of the pipeline's JSON file, from which the code reads long vocabularies.
+        file: Name of the pipeline's JSON file, from which the code reads long vocabularies; None for code
+            that contains all vocabularies.
 
     Raises:
         OptionError: A transform cannot be expressed in TensorFlow operations; `field` names the field.
@@ -85,10 +92,12 @@ def make_program(
         raise OptionError("pipeline", expected="a fitted Pipeline", got=show(pipeline), advice=advice)
     pipeline.check_schema(source.schema)
     page = Page(rows=options.batch_size if options.last == "drop" else None)
+    if file is None:
+        page.most_values = sys.maxsize
     result = write_fields(page, source.schema, pipeline)
     top = StatementBlock()
     define_options(top, source, options)
-    if page.uses_file:
+    if page.uses_file and file is not None:
         path = Term.name("pathlib").Path(Term.name("__file__")).with_name(file)
         top.define_constant("PIPELINE_FILE", None, path)
         text = Term.name("PIPELINE_FILE").read_text(encoding="utf-8")

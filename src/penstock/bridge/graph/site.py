@@ -100,6 +100,8 @@ class Page:
         rows: Number of records of every batch; None if it varies.
         uses_file: Whether the program reads the pipeline's JSON file.
         reader: Reads the values of fields; None for serialized records.
+        most_values: Number of values of a vocabulary that the program contains; it reads longer ones from
+            the pipeline's JSON file.
     """
 
     names: Names = field(default_factory=Names)
@@ -111,6 +113,7 @@ class Page:
     rows: int | None = None
     uses_file: bool = False
     reader: ValueReader | None = None
+    most_values: int = LONGEST_LIST
 
 
 class Site:
@@ -181,7 +184,7 @@ class Site:
         is_text = not isinstance(values[0], int)
         plain = _plain_texts(values) if is_text else list(values)
         source = None
-        if len(values) > LONGEST_LIST and isinstance(plain[0], int | str):
+        if len(values) > self.page.most_values and isinstance(plain[0], int | str):
             self.page.uses_file = True
             source = Term.name("PIPELINE")["transforms"][self.name]
             for key in path:

@@ -54,12 +54,17 @@ def write_graph(
     is_declared = bool(given_types) or declared_schema(list_files(given).folders) is not None
     schema = read_schema(given, options) if is_declared else fitted.schema
     dataset = open(given, schema=schema, options=options.read)
-    name = _choose_split(dataset) if split is None else split
+    name = choose_split(dataset) if split is None else split
     source = find_source(dataset[name].as_source(), dataset.payload)
     return make_program(source, fitted, GraphOptions(), Path(pipeline).name).write()
 
 
-def _choose_split(dataset: Dataset) -> str:
+def choose_split(dataset: Dataset) -> str:
+    """Return the name of the split to train on: "train", or the only one.
+
+    Raises:
+        OptionError: There is no such split.
+    """
     names = dataset.splits
     if "train" in names or len(names) == 1:
         return "train" if "train" in names else names[0]
@@ -112,14 +117,14 @@ def write_parser(schema: Schema, payload: Payload) -> str:
         lines += _write_description("feature_description", features)
         call, parsed = "tf.io.parse_single_example(serialized, feature_description)", "values"
     lines += ["", "", "def parse(serialized):", f"    {parsed} = {call}", "    return {"]
-    lines += [f"        {_quote(name)}: {_write_value(name, field)}," for name, field in schema.items()]
+    lines += [f"        {quote(name)}: {_write_value(name, field)}," for name, field in schema.items()]
     return "\n".join([*lines, "    }", ""])
 
 
 def _write_description(name: str, fields: Mapping[str, Field]) -> Iterator[str]:
     yield f"{name} = {{"
     for field_name, field in fields.items():
-        yield f"    {_quote(field.wire_key(field_name))}: {_describe(field)},"
+        yield f"    {quote(field.wire_key(field_name))}: {_describe(field)},"
     yield "}"
 
 
@@ -167,7 +172,7 @@ DESCRIPTIONS: dict[type[Field], Callable[[Any], str]] = {
 def _write_value(name: str, field: Field) -> str:
     """Return the expression for the value of a field, with its type and shape."""
     source = "steps" if field.is_feature_list else "values"
-    value = f"{source}[{_quote(field.wire_key(name))}]"
+    value = f"{source}[{quote(field.wire_key(name))}]"
     if not isinstance(field, Tensor | Number):
         return value
     shape = list(field.shape) if isinstance(field, Tensor) else []
@@ -198,9 +203,10 @@ def _write_literal(value: Any) -> str:
         return f"[{', '.join(map(_write_literal, value))}]"
     if isinstance(value, float) and not np.isfinite(value):
         return f'float("{value}")'
-    return _quote(value) if isinstance(value, str) else repr(value)
+    return quote(value) if isinstance(value, str) else repr(value)
 
 
-def _quote(text: str) -> str:
+def quote(text: str) -> str:
+    """Return a text as a Python literal, in double quotes if it is plain."""
     is_plain = text.isprintable() and '"' not in text and "\\" not in text
     return f'"{text}"' if is_plain else repr(text)
