@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shlex
@@ -40,6 +41,7 @@ runpy.run_path(script, run_name="__main__")
 print({AGAIN!r}, end="")
 runpy.run_path(script, run_name="__main__")
 """
+HAS_TORCH = importlib.util.find_spec("torch") is not None  # comes with the extra "torch"
 # What a person types at the project's root, which the tests themselves are started by.
 NOT_RUN = re.compile(r"^(make|git|pip) ")
 
@@ -107,12 +109,15 @@ def test_code_blocks_of_document_run(document: Path, tmp_path: Path, monkeypatch
     for number, (language, block, shown) in enumerate(find_blocks(document), 1):
         if language == "console":
             run_console(block, tmp_path, environment, capsys, is_output_shown=is_output_shown)
-        else:
-            capsys.readouterr()
-            # Blocks build on those before them, as a reader types them.
-            exec(compile(block, f"{document.name}, block {number}", "exec"), names)  # noqa: S102
-            if is_output_shown:
-                assert find_missing_lines(shown, capsys.readouterr().out) == [], block
+            continue
+        code = compile(block, f"{document.name}, block {number}", "exec")
+        if "import torch" in block and not HAS_TORCH:
+            continue
+        capsys.readouterr()
+        # Blocks build on those before them, as a reader types them.
+        exec(code, names)  # noqa: S102
+        if is_output_shown:
+            assert find_missing_lines(shown, capsys.readouterr().out) == [], block
 
 
 def test_line_that_was_not_printed_is_found() -> None:
