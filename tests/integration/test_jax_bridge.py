@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,18 @@ def narrow(batches: list[Any]) -> list[Any]:
                     part[name] = ("<i4", shape, numbers.tobytes())
         narrowed.append(tuple(parts))
     return narrowed
+
+
+def test_tuples_are_in_the_order_of_the_pipeline_and_the_state_is_the_same(pets) -> None:
+    loader, expected = make_loader(pets), make_loader(pets)
+    feed = loader.to_jax(structure="tuple")
+    assert len(feed) == NUM_STEPS
+    assert repr(feed) == containing("batches of ((number: int64 (n,), age:", "adopted: int32 (n,))")
+    for (inputs, targets), ((numbers, ages, kinds), adopted) in islice(zip(expected, feed, strict=True), 2):
+        assert numbers.tolist() == inputs["number"].tolist()
+        assert (ages.tolist(), kinds.tolist()) == (inputs["age"].tolist(), inputs["kind"].tolist())
+        assert adopted.tolist() == targets["adopted"].tolist()
+    assert loader.state_dict() == expected.state_dict()
 
 
 def test_batch_is_dicts_of_arrays_in_order_of_outputs(wide) -> None:

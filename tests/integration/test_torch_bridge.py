@@ -8,6 +8,7 @@ import os
 import pickle
 import threading
 import weakref
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,18 @@ def count_threads() -> int:
     for thread in threads:
         thread.join(0.2)
     return sum(thread.is_alive() for thread in threads)
+
+
+def test_tuples_are_in_the_order_of_the_pipeline_and_the_state_is_the_same(pets) -> None:
+    loader, expected = make_loader(pets), make_loader(pets)
+    feed = loader.to_torch(structure="tuple")
+    assert len(feed) == NUM_STEPS
+    assert repr(feed) == containing("batches of ((number: int64 (n,), age:", "adopted: int32 (n,))")
+    for (inputs, targets), ((numbers, ages, kinds), adopted) in islice(zip(expected, feed, strict=True), 2):
+        assert numbers.tolist() == inputs["number"].tolist()
+        assert (ages.tolist(), kinds.tolist()) == (inputs["age"].tolist(), inputs["kind"].tolist())
+        assert adopted.tolist() == targets["adopted"].tolist()
+    assert loader.state_dict() == expected.state_dict()
 
 
 def test_batch_is_dicts_of_tensors(wide) -> None:
