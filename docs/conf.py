@@ -95,9 +95,4 @@ smartquotes = False  # which would make dashes of the hyphens of options
 pygments_style = "default"
 pygments_dark_style = "github-dark"
 
-# Pages that are being written. The table of contents leaves out those that do not exist yet.
-planned_pages = (
-    *("install", "tutorial", "migrate", "gpu", "command_line"),
-    *("compare", "faq", "limits", "release"),
-)
 default_role = "name"  # of text in single backticks in docstrings

@@ -57,18 +57,9 @@ def _read(app: Sphinx, name: str, source: list[str]) -> None:
     path = app.env.doc2path(name)
     if path.suffix == ".md":
         source[0] = replace_links(source[0], path.parent)
-    source[0] = _leave_out_planned(app, source[0])
-
-
-def _leave_out_planned(app: Sphinx, text: str) -> str:
-    """Leave lines of tables of contents out that name a planned page which does not exist."""
-    missing = {page for page in app.config.planned_pages if not (DOCS / f"{page}.md").exists()}
-    lines = text.splitlines(keepends=True)
-    return "".join(line for line in lines if line.strip() not in missing)
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the extension."""
-    app.add_config_value("planned_pages", (), "env", tuple)
     app.connect("source-read", _read)
     return {"parallel_read_safe": True}
