@@ -46,6 +46,7 @@ _OPTIONS: Final = (
         "missing",
         "nan",
         "short_rows",
+        "header",
         "files_from",
     ),
 )

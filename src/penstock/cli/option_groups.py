@@ -118,7 +118,13 @@ def add_text_files(parser: argparse.ArgumentParser, *, can_store: bool = True) -
     group.add_argument(
         "--delimiter",
         metavar="CHAR",
-        help=r"delimiter of CSV files, '\t' for a tab (default: a comma; a tab for .tsv)",
+        help=r"delimiter of CSV files, '\t' for a tab (default: detected)",
+    )
+    group.add_argument(
+        "--header",
+        choices=("first", "none"),
+        help="line of CSV files with the names of the columns; none: columns are named column_1, column_2, … "
+        "(default: first)",
     )
     group.add_argument("--encoding", metavar="NAME", help="encoding of CSV files (default: utf-8)")
     group.add_argument(

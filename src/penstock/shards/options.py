@@ -18,7 +18,7 @@ from penstock.foundation.wording import check_keywords
 from penstock.schema.declaration import NanMeaning
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
-from penstock.source.options import SourceOptions
+from penstock.source.options import HeaderLine, SourceOptions
 
 ShardCompression = Literal["none", "gzip"]
 
@@ -59,7 +59,9 @@ class ConvertOptions:
         rename: New names of fields, by column name.
         plan: Path of a plan file, as `penstock convert --plan` prints it, or its content.
         resize: Number of pixels of the shorter side; larger images are shrunk to it.
-        delimiter: Delimiter of a CSV file; default: a comma, or a tab for `.tsv` files.
+        delimiter: Delimiter of a CSV file; default: detected from the first rows of each file.
+        header: Whether the "first" line of a CSV file has the names of the columns, or "none" does: columns
+            are then named column_1, column_2, ….
         encoding: Encoding of a CSV file.
         missing: Texts that mark a missing value. Outside CSV files, the empty text is always a value.
         nan: Meaning of NaN in a column of single numbers: "missing", like an empty cell, or "value", which is
@@ -100,6 +102,7 @@ class ConvertOptions:
     missing: tuple[str, ...] = ("",)
     nan: NanMeaning = "missing"
     short_rows: Literal["raise", "fill"] = "raise"
+    header: HeaderLine | None = "first"
     files_from: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -129,7 +132,9 @@ class ConvertOptions:
         if self.split is not None and self.split_by is not None:
             advice = "The column of split_by decides the split of each row: remove the shares."
             raise OptionError("split", expected="either split or split_by", got="both", advice=advice)
-        object.__setattr__(self, "delimiter", self.source.delimiter)  # a tab can be written in two ways
+        # A tab can be written in two ways, and so can the lack of a header.
+        object.__setattr__(self, "delimiter", self.source.delimiter)
+        object.__setattr__(self, "header", self.source.header)
         # The stages check their options now, before any work.
         _ = self.source, self.encode, self._split_options(self.stratify or None)
 
@@ -146,6 +151,7 @@ class ConvertOptions:
             encoding=self.encoding,
             missing=tuple(self.missing),
             short_rows=self.short_rows,
+            header=self.header,
             files_from=tuple(self.files_from),
         )
 
@@ -228,6 +234,7 @@ class ConvertChoices(TypedDict, total=False):
     missing: tuple[str, ...]
     nan: NanMeaning
     short_rows: Literal["raise", "fill"]
+    header: HeaderLine | None
     files_from: str | tuple[str, ...]
 
 

@@ -1,4 +1,4 @@
-"""One CSV or TSV file, plain or gzip, with every cell as text.
+"""One CSV or TSV file, plain or compressed, with every cell as text.
 
 In: a path. Out: tables of strings, null for a missing cell. pyarrow parses the file; an exact scanner finds
 what pyarrow does not report: unclosed quotes, and the line of an error. A NUL is a character of its cell.
@@ -16,16 +16,17 @@ import pyarrow.csv
 
 from penstock.errors import SourceError
 from penstock.source.arrow_schema import check_names, open_arrow
+from penstock.source.csv_dialect import DELIMITERS, CsvDialect, open_text, show_delimiter
 from penstock.source.csv_scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
 from penstock.source.options import SourceOptions
 from penstock.source.text_file import ChunkFile, TextFile
 
 
 def find_fault(
-    text: TextFile, delimiter: bytes, num_columns: int, *, fills_short: bool
+    text: TextFile, delimiter: bytes, num_columns: int, *, fills_short: bool, has_header: bool = True
 ) -> SourceError | None:
     """Return the error of the first invalid row, or None; a header is row 0."""
-    for row, scanned in enumerate(scan_rows(text.chunks(), delimiter)):
+    for row, scanned in enumerate(scan_rows(text.chunks(), delimiter), 0 if has_header else 1):
         if fault := check_text(text, row or None, scanned):
             return fault
         num_cells = len(split_cells(scanned.text, delimiter))
@@ -68,7 +69,7 @@ def _wrong_count(
     text: TextFile, delimiter: bytes, row: int, scanned: ScannedRow, counts: tuple[int, int]
 ) -> SourceError:
     expected, got = counts
-    advice = f"Quote cells that contain the delimiter {delimiter.decode()!r}."
+    advice = f"Quote cells that contain the delimiter {show_delimiter(delimiter)}."
     if got < expected:
         advice = "Complete the row, or read absent cells as missing: short_rows='fill' (--short-rows fill)."
     if more := count_lines(scanned.text):
@@ -87,8 +88,6 @@ def _wrong_count(
 MAX_COLUMNS = 200_000
 """Maximum number of columns, each of which becomes a field; store a wider matrix as one tensor."""
 
-_DELIMITERS = (";", "\t", "|", ",")
-
 
 class Header(NamedTuple):
     """The first line of a CSV file that is not blank.
@@ -98,7 +97,7 @@ class Header(NamedTuple):
         names: Names of the columns; a column without a name is named by its number.
         num_bytes: Length of the line in bytes.
         notes: Notes about columns without a name and about a delimiter that seems wrong.
-        is_alone: Whether no row follows.
+        is_alone: Whether no row follows a line of names.
     """
 
     cells: tuple[str, ...]
@@ -108,18 +107,19 @@ class Header(NamedTuple):
     is_alone: bool
 
 
-def read_header(text: TextFile, delimiter: bytes, *, is_declared: bool) -> Header:
+def read_header(text: TextFile, dialect: CsvDialect, options: SourceOptions) -> Header:
     """Read the header.
 
     Args:
         text: The file.
-        delimiter: Delimiter between cells.
-        is_declared: Whether the user declared the delimiter. If not, a single name that contains another
-            common delimiter, such as `;`, is an error.
+        dialect: How cells are separated.
+        options: Whether the file has a header, and whether the user declared the delimiter. If not, a single
+            name that contains another common delimiter, such as `;`, is an error.
 
     Raises:
         SourceError: The file is empty or not text, two columns have the same name, or the delimiter is wrong.
     """
+    delimiter = dialect.delimiter
     rows = scan_rows(text.chunks(), delimiter)
     row = next(rows, None)
     if row is None:
@@ -141,20 +141,32 @@ def read_header(text: TextFile, delimiter: bytes, *, is_declared: bool) -> Heade
             got=len(cells),
             advice="Store them as one tensor: pass a dict of NumPy arrays, {'values': array}.",
         )
-    if len(cells) == 1 and not is_declared:
+    if options.header == "none":
+        numbered = tuple(f"column_{number}" for number in range(1, len(cells) + 1))
+        return Header(cells, numbered, len(row.text), (), is_alone=False)
+    if len(cells) == 1 and options.delimiter is None:
         _check_delimiter(text, row, cells[0], delimiter)
     # pandas writes an index without a name.
-    names = [cell or f"column_{number}" for number, cell in enumerate(cells, 1)]
+    written = [cell.lstrip(" ") for cell in cells] if dialect.strips_names else cells
+    names = [cell or f"column_{number}" for number, cell in enumerate(written, 1)]
     notes = tuple(
         f"{text.path.name}: column {number} has no name in the header and is named 'column_{number}'."
-        for number, cell in enumerate(cells, 1)
+        for number, cell in enumerate(written, 1)
         if not cell
     )
     if len(cells) == 1 and (other := _find_other(cells[0])):
-        name = f"with the delimiter {delimiter.decode()!r} the header is the single name {cells[0][:80]!r}"
+        given = show_delimiter(delimiter)
+        name = f"with the delimiter {given} the header is the single name {cells[0][:80]!r}"
         notes += (f"{text.path.name}: {name}. Should the delimiter be {other!r}?",)
     is_alone = next(rows, None) is None
-    return Header(cells, check_names(names, str(text.path)), len(row.text), notes, is_alone)
+    try:
+        unique = check_names(names, str(text.path))
+    except SourceError as error:
+        if dialect.is_data_first:
+            error.advice = "If the first line is a row, use header='none' (--header none)."
+            error.args = (str(error),)
+        raise
+    return Header(cells, unique, len(row.text), notes, is_alone)
 
 
 def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: bytes) -> None:
@@ -165,7 +177,7 @@ def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: byte
         "header",
         path=text.path,
         line=row.line,
-        expected=f"names separated by {delimiter.decode()!r}",
+        expected=f"names separated by {show_delimiter(delimiter)}",
         got=f"the single name {cell[:80]!r}",
         advice=f"Specify the delimiter: delimiter={other!r} (--delimiter {other!r}).",
     )
@@ -173,7 +185,7 @@ def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: byte
 
 def _find_other(cell: str) -> str | None:
     """Return another delimiter that occurs in a header of one name, or None."""
-    return next((other for other in _DELIMITERS if other in cell), None)
+    return next((other for other in reversed(DELIMITERS) if other in cell), None)
 
 
 # For pyarrow, no row may be longer than a piece, and it reads about forty pieces ahead: small pieces keep
@@ -193,6 +205,7 @@ class CsvFile:
         num_rows: None, because the number of rows is only known after reading.
         header: The first line.
         notes: Notes about the header.
+        dialect_notes: Notes about what was detected, without the name of the file.
     """
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
@@ -205,11 +218,13 @@ class CsvFile:
         self.path = path
         self.num_rows: int | None = None
         self._options = options
-        self._text = TextFile(path, options.encoding)
-        self._delimiter = find_delimiter(path, options)
-        self.header = read_header(self._text, self._delimiter, is_declared=options.delimiter is not None)
+        self._text, dialect = open_text(path, options)
+        self._delimiter = dialect.delimiter
+        self._has_header = options.header == "first"
+        self.header = read_header(self._text, dialect, options)
         self.schema = pa.schema([(name, pa.string()) for name in self.header.names])
         self.notes = self.header.notes
+        self.dialect_notes = dialect.notes
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
         """Yield the rows as tables, each with the number of bytes of the file that it accounts for.
@@ -247,12 +262,16 @@ class CsvFile:
             # The file is not closed here: the reader is one piece ahead, in its own thread.
             for batch in pyarrow.csv.open_csv(
                 file,
-                read_options=pyarrow.csv.ReadOptions(block_size=piece_bytes),
+                read_options=pyarrow.csv.ReadOptions(
+                    block_size=piece_bytes, column_names=None if self._has_header else self.header.names
+                ),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=self._delimiter.decode(), newlines_in_values=True
                 ),
                 convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(self.header.cells, pa.string()),
+                    column_types=dict.fromkeys(
+                        self.header.cells if self._has_header else self.header.names, pa.string()
+                    ),
                     null_values=list(self._options.missing),
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=False,
@@ -282,7 +301,13 @@ class CsvFile:
 
     def _find_fault(self) -> SourceError | None:
         fills = self._options.short_rows == "fill"
-        return find_fault(self._text, self._delimiter, len(self.header.cells), fills_short=fills)
+        return find_fault(
+            self._text,
+            self._delimiter,
+            len(self.header.cells),
+            fills_short=fills,
+            has_header=self._has_header,
+        )
 
     def _fill(self) -> Iterator[bytes]:
         """Yield the text, with short rows completed by delimiters."""
@@ -299,11 +324,3 @@ class CsvFile:
                 yield b"".join(rows)
                 rows, num_bytes = [], 0
         yield b"".join(rows)
-
-
-def find_delimiter(path: Path, options: SourceOptions) -> bytes:
-    """Return the delimiter of a file: the declared one, or the default for its suffix."""
-    if options.delimiter is not None:
-        return options.delimiter.encode()
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    return b"\t" if ".tsv" in suffixes or ".tab" in suffixes else b","

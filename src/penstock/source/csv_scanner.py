@@ -82,7 +82,7 @@ def split_cells(row: bytes, delimiter: bytes) -> list[bytes]:
     while position <= len(row):
         quoted = b""
         if row.startswith(b'"', position):
-            close = _find_close(row, position + 1)
+            close = find_close(row, position + 1)
             quoted = row[position + 1 : close].replace(b'""', b'"')
             position = close + 1  # past the row if the quote is never closed
         end = row.find(delimiter, position)
@@ -127,14 +127,14 @@ def _find_row_end(window: bytes, start: int, delimiter: bytes) -> tuple[int, int
         is_stuck = match.end() == position
         position = match.end()
         if is_stuck:  # at an unclosed cell, or one with too many quotes for the pattern
-            close = _find_close(window, position + 1)
+            close = find_close(window, position + 1)
             if close == len(window):
                 return close, close, position - start
             position = close + 1
     return position, position, None  # not reached: the pattern matches everywhere
 
 
-def _find_close(text: bytes, position: int) -> int:
+def find_close(text: bytes, position: int) -> int:
     """Return the index of the quote that closes the cell around `position`, or `len(text)` if none does."""
     close = text.find(b'"', position)
     while close >= 0:

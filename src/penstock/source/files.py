@@ -164,8 +164,13 @@ class FilesSource:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes about headers, and about files that were given twice."""
-        of_files = (note for file in self._files if isinstance(file, CsvFile) for note in file.notes)
-        return (*self._notes, *of_files)
+        tables = [file for file in self._files if isinstance(file, CsvFile)]
+        detected: dict[str, list[str]] = {}
+        for file in tables:
+            for note in file.dialect_notes:
+                detected.setdefault(note, []).append(file.path.name)
+        of_dialects = (f"{_list_files(names)}: {note}." for note, names in detected.items())
+        return (*self._notes, *of_dialects, *(note for file in tables for note in file.notes))
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -233,7 +238,7 @@ class FilesSource:
                 ", …" if len(file.header.cells) > 3 else ""
             )
             what = f"no rows after the first line, which is read as column names ({names})"
-            advice = "If that line is a row, add a line with column names before it."
+            advice = "If that line is a row, use header='none' (--header none)."
         return SourceError(what, path=file.path, expected="at least one row", got="none", advice=advice)
 
     def provenance(self) -> list[dict[str, Any]]:
@@ -262,6 +267,10 @@ class FilesSource:
             OpenFile(path).check_untouched(identity)
             self._digests[path] = digest
         return self._digests[path]
+
+
+def _list_files(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
 
 
 def _name_row_without_memory(path: Path, pieces: Iterator[BlockRows]) -> Iterator[BlockRows]:

@@ -12,6 +12,7 @@ from penstock.foundation.wording import show
 from penstock.storage.store_path import is_store_path, parse_store_path
 
 ShortRows: TypeAlias = Literal["raise", "fill"]
+HeaderLine: TypeAlias = Literal["first", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,8 +20,10 @@ class SourceOptions:
     """Options for raw data, most of them for text files: CSV, TSV and JSON lines.
 
     Attributes:
-        delimiter: Character between the cells of a CSV file; None: a tab for `.tsv`, otherwise a comma.
-            A backslash followed by t, as a shell passes it, means a tab.
+        delimiter: Character between the cells of a CSV file; None: detected from the first rows of each file
+            among comma, semicolon, tab and `|`. A backslash followed by t, as a shell passes it, means a tab.
+        header: Whether the "first" line of a CSV file or the first row of a sheet has the names of the
+            columns; "none" (or None): there are no names, and columns are named column_1, column_2, ….
         encoding: Encoding of the text. A UTF-8 byte order mark is always removed.
         missing: Texts of unquoted CSV cells that mark a missing value. By default only the empty cell,
             because "NA" and "null" are names of people and places too. A quoted cell is always a value. In
@@ -39,6 +42,7 @@ class SourceOptions:
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
     short_rows: ShortRows = "raise"
+    header: HeaderLine | None = "first"
     files_from: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -52,6 +56,8 @@ class SourceOptions:
             raise OptionError("missing", expected="a tuple of str", got=show(given), advice=advice)
         object.__setattr__(self, "missing", tuple(given))
         OptionChecks(self).choice("short_rows", get_args(ShortRows))
+        object.__setattr__(self, "header", "none" if self.header is None else self.header)
+        OptionChecks(self).choice("header", get_args(HeaderLine))
         for folder in self.files_from:
             if is_store_path(folder):
                 parse_store_path(folder)  # refuses credentials, and protocols that are not supported
@@ -63,7 +69,7 @@ class SourceOptions:
                 "delimiter",
                 expected=r"one ASCII character that is not a quote or a line end, or '\t' for a tab",
                 got=show(delimiter),
-                advice="The default is a comma, and a tab for .tsv files.",
+                advice="By default it is detected.",
             )
 
     def _check_encoding(self) -> None:

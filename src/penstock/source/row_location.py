@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from penstock.source.block import Block
-from penstock.source.csv import find_delimiter
+from penstock.source.csv_dialect import open_text
 from penstock.source.csv_scanner import scan_rows
 from penstock.source.files import find_kind
 from penstock.source.options import SourceOptions
@@ -76,8 +76,10 @@ class RowLines:
 def _lines_of(path: Path, identity: FileIdentity, options: SourceOptions) -> RowLines:  # noqa: ARG001
     kind = find_kind(path, options)
     if kind == "csv":
-        rows = scan_rows(TextFile(path, options.encoding).chunks(), find_delimiter(path, options))
-        next(rows, None)  # the header
+        text, dialect = open_text(path, options)
+        rows = scan_rows(text.chunks(), dialect.delimiter)
+        if options.header == "first":
+            next(rows, None)
         return RowLines(row.line for row in rows)
     if kind == "jsonl":
         return RowLines(_filled_lines(TextFile(path, options.encoding).chunks()))

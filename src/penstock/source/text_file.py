@@ -115,7 +115,7 @@ class TextFile:
                 yield text.encode()
 
     def encoding_error(
-        self, offset: int, got: bytes, row: int | None = None, line: int | None = None
+        self, offset: int | None, got: bytes, row: int | None = None, line: int | None = None
     ) -> SourceError:
         """Return the error for bytes that are not valid in the encoding; `offset` is after inflating."""
         other = "latin-1" if self._is_utf8 else "utf-8"

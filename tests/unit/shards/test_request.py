@@ -44,6 +44,7 @@ OTHER_OPTIONS = {
     "missing": ("", "NA"),
     "nan": "value",
     "short_rows": "fill",
+    "header": "none",
     "files_from": ("s3://photos",),
     "workers": 2,
     "overwrite": True,

@@ -37,6 +37,7 @@ from penstock.score.options import EvaluateOptions
 from penstock.score.split_evaluation import evaluate_split
 from penstock.score.split_predictions import OnProgress
 from penstock.shards.manifest import MANIFEST_NAME
+from penstock.source.options import HeaderLine
 from penstock.storage.paths import PathLike, find_real_path
 from penstock.storage.store_path import AnyPath, StorePath
 from penstock.training.run_files import HELD_OUT, read_train_fingerprint
@@ -50,6 +51,7 @@ USUAL_SPLIT: Final = "test"
 _TASK_BATCHES: Final = 4  # of a task on Ray: a sample for the importance of inputs has few
 READING: Final = (
     *("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows", "files_from"),
+    "header",
 )
 """Options of `PredictOptions` that an evaluation on raw data also takes."""
 
@@ -82,6 +84,7 @@ class EvaluateChoices(TypedDict, total=False):
     encoding: str
     missing: str | tuple[str, ...] | None
     short_rows: Literal["raise", "fill"]
+    header: HeaderLine | None
     files_from: str | tuple[str, ...]
 
 
@@ -109,8 +112,8 @@ def evaluate(
         functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
             already.
         options: Attributes of `penstock.options.EvaluateOptions`; for raw data also `on_error`,
-            `max_rejects`, `delimiter`, `encoding`, `missing`, `short_rows` and `files_from` of
-            `predict`.
+            `max_rejects`, `delimiter`, `encoding`, `missing`, `short_rows`, `header` and `files_from`
+            of `predict`.
 
     Raises:
         UnknownNameError: The split does not exist, or a field that the model needs does not exist.

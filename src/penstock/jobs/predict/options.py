@@ -10,7 +10,7 @@ from penstock.errors import OptionError
 from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
 from penstock.foundation.process import count_cores
 from penstock.foundation.wording import check_keywords
-from penstock.source.options import SourceOptions
+from penstock.source.options import HeaderLine, SourceOptions
 from penstock.transform.map import MapFunction
 
 _MOST_WORKERS = 8  # with more threads, the model is the bottleneck
@@ -40,7 +40,9 @@ class PredictOptions:
             This process reads and transforms the data, and writes the output, in both.
         address: Address of the Ray cluster; see `ConvertOptions`.
         resume: Whether to use the predictions that an interrupted run with engine="ray" has saved.
-        delimiter: Delimiter of the cells of a CSV; by default a comma, or a tab in a `.tsv`.
+        delimiter: Delimiter of the cells of a CSV; by default detected from the first rows of each file.
+        header: Whether the "first" line of a CSV has the names of the columns, or "none" does; see
+            `ConvertOptions`.
         encoding: Encoding of a CSV.
         missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
         short_rows: What happens to a row of a CSV with too few cells: "raise" an error, or "fill" it with
@@ -68,6 +70,7 @@ class PredictOptions:
     encoding: str = "utf-8"
     missing: str | tuple[str, ...] | None = None
     short_rows: Literal["raise", "fill"] = "raise"
+    header: HeaderLine | None = "first"
     files_from: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -98,6 +101,7 @@ class PredictOptions:
             encoding=self.encoding,
             missing=missing if self.missing is None else tuple(self.missing),
             short_rows=self.short_rows,
+            header=self.header,
             files_from=tuple(self.files_from),
         )
 
@@ -121,6 +125,7 @@ class PredictChoices(TypedDict, total=False):
     encoding: str
     missing: str | tuple[str, ...] | None
     short_rows: Literal["raise", "fill"]
+    header: HeaderLine | None
     files_from: str | tuple[str, ...]
 
 

@@ -1,0 +1,41 @@
+"""A table that Python's csv module writes is read back the same, whatever its delimiter and quoting."""
+
+import csv
+import io
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
+
+CELLS = st.text(alphabet='ab,;|\t"\n 1.é', max_size=8).filter(lambda cell: not cell.startswith(" "))
+TABLES = st.integers(2, 5).flatmap(
+    lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=6)
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    TABLES,
+    st.sampled_from(",;|\t"),
+    st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL, csv.QUOTE_NONNUMERIC]),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_written_table_reads_back_equal(tmp_path_factory, rows, delimiter, quoting, line_end):
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, delimiter=delimiter, quoting=quoting, lineterminator=line_end)
+    names = [f"n{number}" for number in range(len(rows[0]))]
+    writer.writerows([names, *rows])
+    path = tmp_path_factory.mktemp("tables") / "table.csv"
+    path.write_bytes(text.getvalue().encode())
+    blocks = list(open_source(path, SourceOptions()).blocks())
+    found = [dict(zip(names, row, strict=True)) for row in zip(*(b for b in _columns(blocks)), strict=True)]
+    missing = None if quoting == csv.QUOTE_MINIMAL else ""  # only quotes distinguish an empty text
+    assert found == [{name: cell or missing for name, cell in zip(names, row, strict=True)} for row in rows]
+
+
+def _columns(blocks):
+    return [
+        [cell for block in blocks for cell in block.columns[name].to_pylist()] for name in blocks[0].columns
+    ]
