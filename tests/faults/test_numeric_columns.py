@@ -153,9 +153,9 @@ def test_x09_other_texts_get_a_warning_with_the_flag_that_fixes_it(word, tmp_pat
     [
         (lambda n: f"${n + 60}.10", "currency"),
         (lambda n: f"{n + 60} €", "currency"),
-        (lambda n: f"{n},5", "comma"),
-        (lambda n: f"1.{abs(n) + 100},50", "comma"),
-        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "separators"),
+        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "--thousands ,"),
+        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "--decimal ,"),
+        (lambda n: f"123 {abs(n) + 100}", "--thousands ' '"),
         (lambda n: f"{n} %", "percent"),
         (lambda n: f" {n}", "--number x"),
         (lambda n: f"{n + 60}" + "0" * 20, "int64"),
@@ -167,6 +167,27 @@ def test_x09_numbers_that_are_not_read_get_a_warning_that_says_why(make, word, e
     made = column_of(plan(write(tmp_path / "t.tsv", n=list(map(str, range(NUM))), x=texts)))
     assert made.field.type_name in ("text", "category")
     assert any(word in warning for warning in made.warnings), made.warnings
+
+
+@pytest.mark.parametrize(
+    ("make", "words", "value"),
+    [
+        (lambda n: f"{n},5", "decimal comma", lambda n: float(f"{n}.5")),
+        (lambda n: f"1.{abs(n) + 100},50", "decimal comma thousands", lambda n: 1100.5 + abs(n)),
+        (lambda n: f"1,{abs(n) + 100}.50", "thousands", lambda n: 1100.5 + abs(n)),
+        (lambda n: f"{abs(n)} 000", "thousands", lambda n: 1000 * abs(n)),
+    ],
+)
+@pytest.mark.parametrize("every", [9, 1000])
+def test_x09_numbers_with_one_reading_are_read_with_a_warning(make, words, value, every, tmp_path):
+    numbers = [row * 3 - 50 for row in range(1, NUM + 1)]
+    texts = ["NA" if row % every == 1 else make(n) for row, n in enumerate(numbers)]
+    path = write(tmp_path / "t.tsv", n=list(map(str, range(NUM))), x=texts)
+    made = column_of(plan(path))
+    assert made.field.type_name == "number"
+    assert any(all(word in warning for word in words.split()) for warning in made.warnings), made.warnings
+    expected = [None if text == "NA" else value(n) for text, n in zip(texts, numbers, strict=True)]
+    assert values_of(ps.convert(path, tmp_path / "out")) == expected
 
 
 def test_x09_one_number_beyond_64_bits_makes_text_that_is_converted(tmp_path):

@@ -6,6 +6,13 @@ import io
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from penstock.encode.column import encode_column
+from penstock.encode.options import EncodeOptions
+from penstock.jobs.convert.convert import plan_conversion
+from penstock.plan.planner import PlanOverrides
+from penstock.plan.styled_numbers import FORMATS
+from penstock.schema.declaration import ColumnDeclaration
+from penstock.shards.options import ConvertOptions
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 
@@ -33,6 +40,37 @@ def test_written_table_reads_back_equal(tmp_path_factory, rows, delimiter, quoti
     found = [dict(zip(names, row, strict=True)) for row in zip(*(b for b in _columns(blocks)), strict=True)]
     missing = None if quoting == csv.QUOTE_MINIMAL else ""  # only quotes distinguish an empty text
     assert found == [{name: cell or missing for name, cell in zip(names, row, strict=True)} for row in rows]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.lists(st.integers(-(10**9), 10**9).map(lambda n: n / 100), min_size=1, max_size=30),
+    st.sampled_from(FORMATS),
+    st.sampled_from(";|\t"),
+    st.booleans(),
+)
+def test_written_numbers_read_back_equal(tmp_path_factory, numbers, style, delimiter, is_declared):
+    path = tmp_path_factory.mktemp("tables") / "table.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter)
+        writer.writerow(["n", "x"])
+        writer.writerows(enumerate(_write(number, style) for number in numbers))
+    declared = {"decimal": style.decimal, "thousands": style.thousands} if is_declared else {}
+    options = ConvertOptions(**declared)
+    plan = plan_conversion(path, PlanOverrides(types={"x": _DOUBLE}), options)
+    (block,) = open_source(path, SourceOptions()).blocks()
+    column = next(each for each in plan if each.column == "x")
+    encoded, faults = encode_column(column, block.columns["x"], block, EncodeOptions())
+    assert (encoded.values.tolist(), faults) == (numbers, [])
+
+
+_DOUBLE = ColumnDeclaration("number", {"dtype": "float64"})
+
+
+def _write(number: float, style) -> str:
+    """Return a number with two decimals, which no other format can be mistaken for."""
+    text = f"{number:,.2f}".replace(",", "T").replace(".", style.decimal)
+    return text.replace("T", style.thousands)
 
 
 def _columns(blocks):

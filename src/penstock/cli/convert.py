@@ -47,6 +47,8 @@ _OPTIONS: Final = (
         "nan",
         "short_rows",
         "header",
+        "decimal",
+        "thousands",
         "files_from",
     ),
 )

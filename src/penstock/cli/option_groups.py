@@ -133,6 +133,16 @@ def add_text_files(parser: argparse.ArgumentParser, *, can_store: bool = True) -
         metavar="TEXT",
         help="text that marks a missing cell, such as NA; repeatable",
     )
+    group.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        help="decimal separator of numbers in texts (default: detected for each column)",
+    )
+    group.add_argument(
+        "--thousands",
+        choices=(",", ".", " ", "'"),
+        help="separator of thousands of numbers in texts (default: detected for each column)",
+    )
     if can_store:
         group.add_argument(
             "--nan",

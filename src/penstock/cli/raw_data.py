@@ -29,7 +29,7 @@ from penstock.shards.options import ConvertOptions, make_options
 _OPTIONS: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "missing", "nan"),
     "short_rows",
-    "header",
+    *("header", "decimal", "thousands"),
     "files_from",
 )
 _ROLES: Final = ("target", "weight", "id", "drop", "rename")

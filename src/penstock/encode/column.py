@@ -25,6 +25,7 @@ from penstock.encode.date import convert_dates, convert_times
 from penstock.encode.fault import CellFault, Faults, Report
 from penstock.encode.image import encode_image
 from penstock.encode.number import convert_numbers, expect_number, fit_numbers
+from penstock.encode.number_text import read_styled
 from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import (
     as_objects,
@@ -144,7 +145,7 @@ def _group(plans: SequenceOf[ColumnPlan], block: Block) -> Iterator[SequenceOf[C
     for plan in plans:
         raw = block.columns[plan.column]
         if plan.form == "value" and isinstance(plan.field, _JOINABLE) and isinstance(raw, pa.StringArray):
-            groups.setdefault((id(plan.field), plan.missing, plan.nan), []).append(plan)
+            groups.setdefault((id(plan.field), plan.missing, plan.nan, plan.numbers), []).append(plan)
         else:
             yield [plan]
     yield from groups.values()
@@ -195,6 +196,8 @@ def _encode(
 ) -> Column | Deferred:
     if plan.missing:
         raw = drop_missing_texts(normalize_column(raw), plan.missing)
+    if plan.numbers is not None:
+        raw = read_styled(raw, plan.numbers, report)
     if plan.form == "json":
         raw = parse_lists(raw, report)
     return ENCODERS[type(plan.field)](plan.field, _Cells(plan, raw, block, options, report))

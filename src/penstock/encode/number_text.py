@@ -1,8 +1,8 @@
 """Parses numbers from strings.
 
 In: Arrow arrays of strings. Out: `Dense` of int64 or float64. Whitespace around a number is ignored. A whole
-number can be written `7`, `+7`, `7.0` or `7e0`; hexadecimal digits, thousands separators and the digits of
-other scripts are not accepted.
+number can be written `7`, `+7`, `7.0` or `7e0`; hexadecimal digits and the digits of other scripts are not
+accepted, and other separators only where the plan has their format.
 """
 
 from __future__ import annotations
@@ -18,9 +18,18 @@ from numpy.typing import NDArray
 
 from penstock.columns import Dense
 from penstock.encode.fault import Faults, Report, report_rows
-from penstock.encode.plain import drop_full_mask, merge_masks, present_cells, primitive_values
+from penstock.encode.plain import (
+    drop_full_mask,
+    merge_masks,
+    normalize_column,
+    present_cells,
+    primitive_values,
+)
 from penstock.encode.text import as_bytes, is_string, trim
 from penstock.foundation.wording import show
+from penstock.plan.styled_numbers import find_misfits, rewrite_numbers
+from penstock.schema.number_format import NumberFormat
+from penstock.source.block import RawColumn
 
 _WHOLE: Final = "^[+-]?[0-9]+$"
 _FLOAT: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$|^[+-]?(?i:nan|inf|infinity)$"
@@ -29,6 +38,7 @@ _IS_PLAIN: Final = np.isin(np.arange(256), list(b"0123456789-"))
 _LONGEST_WORD: Final = 20  # texts for a missing value are short
 _MAX_DIGITS: Final = 18  # every number of this many digits fits into 64 bits
 _FEW_TEXTS: Final = 16  # for few strings Python is faster than Arrow; tables can have 100,000 columns
+_SEPARATED: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+){1,9}")
 _FEW_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _FEW_FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
@@ -50,10 +60,37 @@ def parse_few(text: pa.Array[Any], *, is_float: bool) -> Dense | None:
 
 
 def advise_missing(word: str) -> str:
-    """Return the advice for a word where a number or date was expected; "" for strings with digits."""
+    """Return the advice for a word where a number or date was expected; "" for most strings with digits."""
+    if _SEPARATED.fullmatch(word):
+        return "Declare the separators: decimal=',' (--decimal ,) or thousands=',' (--thousands ,)."
     if not word or len(word) > _LONGEST_WORD or any(map(str.isdigit, word)):
         return ""
     return f"If it means a missing value, pass missing=('', {word!r}) (--missing {shlex.quote(word)})."
+
+
+def read_styled(raw: RawColumn, numbers: NumberFormat, report: Report) -> RawColumn:
+    """Return a column with texts of a number format as Python writes numbers; other texts are reported.
+
+    Columns and objects that are not texts are returned as they are.
+    """
+    column = normalize_column(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype != object or column.ndim != 1:
+            return raw
+        rows = [row for row, value in enumerate(column) if isinstance(value, str)]
+        found: Any = pa.array([column[row] for row in rows], pa.large_string())
+        column = column.copy()
+        column[rows] = _rewrite(found, numbers, report_rows(report, np.array(rows, np.int64))).to_pylist()
+        return column
+    return _rewrite(column, numbers, report) if is_string(column.type) else raw
+
+
+def _rewrite(text: Any, numbers: NumberFormat, report: Report) -> Any:
+    misfits = find_misfits(text, numbers)
+    for row in _rows(misfits).tolist():
+        word = text[row].as_py()
+        report(row, f"a number such as {numbers.example}", show(word), advise_missing(word.strip()))
+    return rewrite_numbers(_only(text, pc.invert(misfits)), numbers)
 
 
 def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = False) -> Dense:

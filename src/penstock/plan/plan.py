@@ -16,6 +16,7 @@ from penstock.foundation.wording import list_choices, show
 from penstock.schema.declaration import NanMeaning, Representation
 from penstock.schema.field import Field, check_choice
 from penstock.schema.json_form import dump_fields
+from penstock.schema.number_format import NumberFormat
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 
@@ -39,6 +40,7 @@ class ColumnPlan:
         form: Representation of the field's values in the column.
         missing: Texts that mark a missing value in this column, in addition to those of the whole source.
         nan: Meaning of NaN in a column of single numbers.
+        numbers: Format of numbers in texts, if they are not written as in Python.
         reason: Reason for this field, one phrase; "declared" if the user declared it.
         warnings: Warnings about the column, with the option that changes the decision.
         is_cautious: Whether the field is optional only because not all rows were read.
@@ -55,6 +57,7 @@ class ColumnPlan:
     is_absent: bool = False
     missing: tuple[str, ...] = ()
     nan: NanMeaning = "missing"
+    numbers: NumberFormat | None = None
 
     def __post_init__(self) -> None:
         if self.form == "value" and self.nan == "missing":
@@ -173,6 +176,8 @@ def _dump_column(plan: ColumnPlan, declaration: Mapping[str, Any]) -> dict[str, 
         form["missing"] = list(plan.missing)
     if plan.nan != "missing":
         form["nan"] = plan.nan
+    if plan.numbers is not None:
+        form |= plan.numbers.to_form()
     if plan.name != plan.column:
         form["name"] = plan.name
     return form

@@ -31,12 +31,14 @@ from penstock.schema.declaration import (
     ColumnDeclaration,
     NanMeaning,
     PlanDeclaration,
+    Representation,
     TypeName,
     declare_field,
     load_plan_declaration,
 )
 from penstock.schema.field import Field
-from penstock.schema.scalar import Number
+from penstock.schema.number_format import NumberFormat
+from penstock.schema.scalar import Category, Number
 from penstock.source.block import PeekedSource, Source
 
 _DECLARED, _NOT_IN_SCHEMA = "declared", "not in the given schema"
@@ -63,6 +65,7 @@ class PlanOverrides:
         rename: Names of fields, by column.
         form: Content of a plan file, as `load_yaml` returns it.
         nan: Meaning of NaN in columns for which the plan file does not declare it.
+        numbers: Format of numbers in texts of columns for which the plan file does not declare it.
 
     `fields` takes precedence over `types`, `types` over the plan file, and the plan file over the
     declarations of the source.
@@ -78,6 +81,7 @@ class PlanOverrides:
     rename: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, Any] | None = None
     nan: NanMeaning = "missing"
+    numbers: NumberFormat | None = None
 
     def __post_init__(self) -> None:
         for name, given in (("schema", self.schema), ("fields", self.fields)):
@@ -116,7 +120,11 @@ def make_plan(source: Source, overrides: PlanOverrides | None = None) -> Plan:
     declarations = _Declarations(columns, _list_declared(peeked), overrides or PlanOverrides())
     words = {name: each.missing for name, each in declarations.columns.items() if each.missing is not None}
     profile = survey_blocks(
-        peeked.head, is_whole=peeked.is_whole, targets=declarations.with_role("target"), words=words
+        peeked.head,
+        is_whole=peeked.is_whole,
+        targets=declarations.with_role("target"),
+        words=words,
+        numbers=declarations.list_formats(columns, overrides),
     )
     planner = _Planner(profile, declarations)
     for column in columns:
@@ -174,6 +182,14 @@ class _Declarations:
         for role, names in (("target", overrides.target), ("weight", overrides.weight), ("id", overrides.id)):
             self._give_role(role, [names] if isinstance(names, str) else list(names or ()))
         self._refuse_contradiction()
+
+    def list_formats(
+        self, columns: SequenceOf[str], overrides: PlanOverrides | None
+    ) -> dict[str, NumberFormat]:
+        """Return the declared formats of numbers, by column."""
+        usual = None if overrides is None else overrides.numbers
+        declared = {name: each.numbers for name, each in self.columns.items() if each.numbers is not None}
+        return declared if usual is None else {**dict.fromkeys(columns, usual), **declared}
 
     def with_role(self, role: str) -> tuple[str, ...]:
         """Return the columns that are declared to have a role."""
@@ -251,6 +267,7 @@ class _Planner:
         self._profile = profile
         self._declarations = declarations
         self._has_id = bool(declarations.with_role("id"))
+        self._has_commas = any(_has_commas(each) for each in profile.columns.values())
         self._fields: dict[tuple[object, ...], Field] = {}
         self.plans: list[ColumnPlan] = []
         self.dropped: dict[str, str] = {}
@@ -294,6 +311,11 @@ class _Planner:
             warnings = (f"it becomes the id: {inferred.left_out}", *warnings)
         elif is_unused:
             warnings = (f"it is stored, and is not an input: {inferred.left_out}", *warnings)
+        if self._has_commas and profile.text is not None and profile.text.may_be_grouped:
+            warnings += (
+                "numbers are read with a decimal point, but other columns have decimal commas. Use "
+                "'--decimal ,' if the points separate thousands.",
+            )
         is_cautious = planned.optional and planned.default is None and not profile.num_missing
         self.plans.append(
             ColumnPlan(
@@ -306,6 +328,7 @@ class _Planner:
                 is_cautious and "optional" not in given.attributes,
                 missing=tuple(profile.markers) if given.missing is None else given.missing,
                 nan=nan if _may_hold_nan(planned) else "missing",
+                numbers=_find_numbers(planned, form, profile, given.numbers),
             )
         )
 
@@ -337,6 +360,33 @@ class _Planner:
             if attributes.get("encoding", "auto") == "auto":
                 attributes |= choose_encoding(attributes)
         return attributes
+
+
+def _find_numbers(
+    field: Field, form: Representation, profile: ColumnProfile, declared: NumberFormat | None
+) -> NumberFormat | None:
+    """Return the format of numbers in texts; None if the field does not hold single numbers."""
+    if form != "value" or not holds_numbers(field):
+        return None
+    if declared is not None and declared.decimal is not None:
+        return None if declared.is_plain else declared  # rows that were not read may have separators
+    return None if profile.text is None else profile.text.numbers
+
+
+def _has_commas(profile: ColumnProfile) -> bool:
+    """Return whether decimal commas were detected in a column."""
+    text = profile.text
+    return (
+        text is not None
+        and text.numbers is not None
+        and text.numbers.decimal == ","
+        and text.example is not None
+    )
+
+
+def holds_numbers(field: Field) -> bool:
+    """Return whether a field holds one number per row."""
+    return isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64")
 
 
 def _may_hold_nan(field: Field) -> bool:

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, TypeAlias
 
+from penstock.schema.number_format import NumberFormat
+
 RawKind: TypeAlias = Literal[
     "empty",
     "text",
@@ -72,6 +74,9 @@ class TextProfile:
         num_beyond_int64: Number of whole numbers outside the range of int64.
         max_bytes: Length of the longest text in bytes.
         mean_words: Average number of words per text.
+        numbers: Format of the numbers, if they have a decimal comma or separators of thousands.
+        example: A number in that format, if it was detected and not declared.
+        may_be_grouped: Whether points in the first plain numbers may separate thousands, as in `1.234`.
         are_other_dates: Whether the texts look like dates that are not in ISO 8601.
         num_image_names: Number of texts that end like the name of an image file.
         num_files: Number of those names whose file exists, among the names that were checked.
@@ -93,6 +98,9 @@ class TextProfile:
     num_beyond_int64: int = 0
     max_bytes: int = 0
     mean_words: float = 0.0
+    numbers: NumberFormat | None = None
+    example: str | None = None
+    may_be_grouped: bool = False
     are_other_dates: bool = False
     num_image_names: int = 0
     num_files: int = 0

@@ -28,6 +28,7 @@ from penstock.plan.values import (
     survey_texts,
     survey_times,
 )
+from penstock.schema.number_format import NumberFormat
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_missing_texts
 from penstock.storage.named_files import NamedFiles
@@ -134,6 +135,7 @@ def survey_blocks(
     is_whole: bool,
     targets: Collection[str] = (),
     words: Mapping[str, SequenceOf[str]] | None = None,
+    numbers: Mapping[str, NumberFormat] | None = None,
 ) -> SourceProfile:
     """Return the profiles of all columns.
 
@@ -142,13 +144,17 @@ def survey_blocks(
         is_whole: Whether the source has no other blocks.
         targets: Names of target columns; all other columns are checked for target leakage.
         words: Texts that mark a missing value, by column; in a listed column no other markers are inferred.
+        numbers: Declared formats of numbers in texts, by column.
     """
     num_rows = sum(block.num_rows for block in blocks)
     files = blocks[0].files if blocks else _NO_FOLDER
     known = words or {}
     found = {
         name: survey_column(
-            [block.columns[name] for block in blocks if block.num_rows], files, known.get(name)
+            [block.columns[name] for block in blocks if block.num_rows],
+            files,
+            known.get(name),
+            numbers.get(name) if numbers else None,
         )
         for name in (blocks[0].columns if blocks else ())
     }
@@ -164,6 +170,7 @@ def survey_column(
     parts: SequenceOf[RawColumn],
     files: NamedFiles = _NO_FOLDER,
     words: SequenceOf[str] | None = None,
+    numbers: NumberFormat | None = None,
 ) -> SurveyedColumn:
     """Return the profile of one column.
 
@@ -171,16 +178,18 @@ def survey_column(
         parts: The column, one array per block.
         files: The files that the values may name.
         words: Texts that mark a missing value; None to recognize well-known markers among numbers.
+        numbers: Declared format of numbers in texts; None to detect it.
     """
     if not parts:
         return SurveyedColumn(ColumnProfile(kind="empty", type_text="nothing", num_rows=0))
     if words:
         parts = [drop_missing_texts(part, words) for part in parts]
-    survey = partial(_survey_arrow, files=files, finds_markers=words is None)
+    survey = partial(_survey_arrow, files=files, finds_markers=words is None, numbers=numbers)
     if len(parts) == 1 and not isinstance(parts[0], np.ndarray) and parts[0].type.id == _TEXT_ID:
         # A column of a small CSV file, which may have 100,000 columns.
-        found = survey_few_texts(parts[0]) if len(parts[0]) <= MAX_FEW else None
-        return found or survey_texts(pa.chunked_array([parts[0]]), files, finds_markers=words is None)
+        is_short = len(parts[0]) <= MAX_FEW and numbers is None
+        found = survey_few_texts(parts[0]) if is_short else None
+        return found or survey(pa.chunked_array([parts[0]]))
     if all(isinstance(part, np.ndarray) for part in parts):
         arrays = [np.asarray(part) for part in parts]
         if any(array.ndim > 1 for array in arrays):
@@ -224,14 +233,16 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
         return None
 
 
-def _survey_arrow(column: Chunks, files: NamedFiles, finds_markers: bool) -> SurveyedColumn:
+def _survey_arrow(
+    column: Chunks, files: NamedFiles, finds_markers: bool, numbers: NumberFormat | None
+) -> SurveyedColumn:
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
         chunks: list[Any] = column.chunks
         storage: Chunks = pa.chunked_array([chunk.storage for chunk in chunks])
-        return _survey_arrow(storage, files, finds_markers)
+        return _survey_arrow(storage, files, finds_markers, numbers)
     if pa.types.is_dictionary(kind):
-        found = _survey_arrow(column.cast(kind.value_type), files, finds_markers)
+        found = _survey_arrow(column.cast(kind.value_type), files, finds_markers, numbers)
         return replace(found, profile=replace(found.profile, is_coded=True))
     if pa.types.is_decimal(kind):
         found = survey_numbers(column.cast(pa.float64()))
@@ -240,7 +251,7 @@ def _survey_arrow(column: Chunks, files: NamedFiles, finds_markers: bool) -> Sur
         is_view = pa.types.is_string_view(kind)
         texts = column.cast(pa.large_string()) if is_view else column
         survey_strings = survey_texts if _is_one_of(kind, *_STRINGS[:3]) else survey_bytes
-        return survey_strings(texts, files, finds_markers=finds_markers)
+        return survey_strings(texts, files, finds_markers=finds_markers, numbers=numbers)
     for names, survey in _SURVEYS.items():
         if _is_one_of(kind, *names):
             return survey(column)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,6 +16,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.plan.profile import MISSING_MARKERS, NumberStyle, TextKind, TextProfile
+from penstock.plan.styled_numbers import find_format, is_same, may_be_numbers, rewrite_numbers
+from penstock.schema.number_format import NumberFormat
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 """A column as one Arrow chunk per block."""
@@ -24,6 +27,7 @@ NUM_PROBED: Final = 256
 Arrow parses 100,000 numbers in about 2 ms, but needs a hundred times as long if none of them is a number."""
 
 _INT = re.compile(r"-?[0-9]+")
+_GROUPED = re.compile(NumberFormat(",", ".").pattern)
 _NUMBER = re.compile(
     r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(nan|inf|infinity)", re.IGNORECASE
 )
@@ -64,15 +68,32 @@ class TextInterpretation(NamedTuple):
     lists: tuple[list[Any], ...] = ()
 
 
-def interpret_texts(texts: Chunks) -> TextInterpretation:
-    """Interpret texts, of which none is null."""
+def interpret_texts(texts: Chunks, declared: NumberFormat | None = None) -> TextInterpretation:
+    """Interpret texts, of which none is null.
+
+    Args:
+        texts: The texts.
+        declared: Format of numbers that the user declared, or None.
+    """
     probe = _probe(texts)
     profile: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
+    return _interpret_numbers(texts, probe, profile, declared) or _interpret_others(texts, probe, profile)
+
+
+def _interpret_numbers(
+    texts: Chunks, probe: list[str], profile: dict[str, Any], declared: NumberFormat | None
+) -> TextInterpretation | None:
+    """Interpret texts that are all numbers; None if they are not."""
+    styled = None if declared is None else _read_styled(texts, probe, profile, declared)
+    if styled is None and probe and all(map(_NUMBER.fullmatch, probe)):
+        styled = _read_numbers(texts, probe, profile)
+    if styled is None and declared is None:
+        styled = _read_styled(texts, probe, profile, None)
+    return styled
+
+
+def _interpret_others(texts: Chunks, probe: list[str], profile: dict[str, Any]) -> TextInterpretation:
     num_numbers = sum(_NUMBER.fullmatch(text) is not None for text in probe)
-    if probe and num_numbers == len(probe):
-        interpretation = _read_numbers(texts, probe, profile)
-        if interpretation is not None:
-            return interpretation
     profile["mean_words"] = sum(len(text.split()) for text in probe) / max(1, len(probe))
     # A marker such as "unknown" turns a column of numbers into texts: count the numbers for the warning.
     num_numeric = num_numbers + sum(map(_is_numeric, probe)) if num_numbers < len(probe) else num_numbers
@@ -120,7 +141,9 @@ def _are_markers(texts: Chunks) -> Any:
 
 
 def _may_be_number(text: str) -> bool:
-    return bool(_NUMBER.fullmatch(text) or _TIME.fullmatch(text)) or text.strip().lower() in MISSING_MARKERS
+    if _NUMBER.fullmatch(text) or _TIME.fullmatch(text) or may_be_numbers([text]):
+        return True
+    return text.strip().lower() in MISSING_MARKERS
 
 
 def _probe(texts: Chunks) -> list[Any]:
@@ -159,7 +182,27 @@ def _read_numbers(texts: Chunks, probe: list[str], profile: dict[str, Any]) -> T
     if are_ints and pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
         num_beyond = int(np.count_nonzero(np.abs(values) >= 2.0**63))
         return TextInterpretation(TextProfile(reads_as="int", num_beyond_int64=num_beyond, **profile), values)
-    return TextInterpretation(TextProfile(reads_as="float", **profile), values)
+    is_grouped = all(map(_GROUPED.fullmatch, probe)) and any("." in text for text in probe)
+    return TextInterpretation(TextProfile(reads_as="float", may_be_grouped=is_grouped, **profile), values)
+
+
+def _read_styled(
+    texts: Chunks, probe: list[str], profile: dict[str, Any], declared: NumberFormat | None
+) -> TextInterpretation | None:
+    """Interpret numbers with decimal commas or separators of thousands; None if they have no such format."""
+    if not may_be_numbers(probe):
+        return None
+    numbers = find_format(texts, declared)
+    if numbers is None or is_same(texts, numbers):
+        return None
+    plain = rewrite_numbers(texts, numbers)
+    found = _read_numbers(plain, _probe(plain), profile)
+    if found is None or found.profile.num_leading_zeros or found.profile.num_beyond_int64:
+        return None
+    example = None
+    if declared is None:
+        example = next(text for text in texts.to_pylist() if not _NUMBER.fullmatch(text))
+    return found._replace(profile=replace(found.profile, numbers=numbers, example=example))
 
 
 def _is_numeric(text: str) -> bool:

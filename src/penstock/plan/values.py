@@ -20,6 +20,7 @@ from penstock.plan.leakage import ComparableColumn
 from penstock.plan.lists import describe_lists
 from penstock.plan.profile import MAX_VALUES, ColumnProfile, RawKind, TextProfile, is_nan_text
 from penstock.plan.texts import Chunks, drop_markers, find_markers, interpret_texts
+from penstock.schema.number_format import NumberFormat
 from penstock.schema.scalar import ImageFormat
 from penstock.storage.named_files import NamedFiles
 
@@ -95,32 +96,35 @@ def survey_times(column: Chunks) -> SurveyedColumn:
     return _find(column, kind, values, counted, is_ordered=True)
 
 
-def survey_texts(column: Chunks, files: NamedFiles, *, finds_markers: bool = True) -> SurveyedColumn:
+def survey_texts(
+    column: Chunks, files: NamedFiles, *, finds_markers: bool = True, numbers: NumberFormat | None = None
+) -> SurveyedColumn:
     """Survey texts; texts that are all numbers, dates or lists are profiled as such.
 
     Args:
         column: The texts.
         files: The files that the texts may name.
         finds_markers: Whether texts such as `NA` among numbers and dates count as missing values.
+        numbers: Format of numbers that the user declared, or None.
     """
     texts = column.drop_null() if column.null_count else column
     if not len(texts):
         return SurveyedColumn(_state(column, "empty"))
-    interpretation = interpret_texts(texts)
+    interpretation = interpret_texts(texts, numbers)
     text = interpretation.profile
     markers = find_markers(texts, interpretation) if finds_markers else {}
     if markers:
-        found = survey_texts(drop_markers(column), files, finds_markers=False)
+        found = survey_texts(drop_markers(column), files, finds_markers=False, numbers=numbers)
         if _is_counted(found.profile):
             return add_markers(found, markers)
         text = _keep_digits(text, found.profile.text)
-    numbers = interpretation.numbers
-    if numbers is not None and not text.num_leading_zeros and not text.num_beyond_int64:
-        counted = _count_numbers(numbers)
-        return _find(column, "text", numbers, {**counted, "text": text}, is_ordered=True)
+    values = interpretation.numbers
+    if values is not None and not text.num_leading_zeros and not text.num_beyond_int64:
+        counted = _count_numbers(values)
+        return _find(column, "text", values, {**counted, "text": text}, is_ordered=True)
     codes, counted = _count_texts(texts, text)
-    values = counted["values"]
-    if values and len(values) <= 6 and {value.lower() for value in values} <= {"true", "false"}:
+    known = counted["values"]
+    if known and len(known) <= 6 and {word.lower() for word in known} <= {"true", "false"}:
         counted |= {"values": None}
         text = replace(text, reads_as="bool")
     if text.num_image_names:
@@ -158,11 +162,13 @@ def add_markers(found: SurveyedColumn, markers: dict[str, int]) -> SurveyedColum
     return replace(found, profile=replace(profile, text=text, num_missing_nan=num_nan))
 
 
-def survey_bytes(column: Chunks, files: NamedFiles, *, finds_markers: bool = True) -> SurveyedColumn:
+def survey_bytes(
+    column: Chunks, files: NamedFiles, *, finds_markers: bool = True, numbers: NumberFormat | None = None
+) -> SurveyedColumn:
     """Survey byte strings: as texts if all are text, otherwise by the image formats among them."""
     texts = _decode(column)
     if texts is not None:
-        found = survey_texts(texts, files, finds_markers=finds_markers)
+        found = survey_texts(texts, files, finds_markers=finds_markers, numbers=numbers)
         return replace(found, profile=replace(found.profile, type_text=str(column.type), is_decoded=True))
     present = column.drop_null().slice(0, _NUM_PROBED)
     starts = (bytes(value.as_buffer()[:MAGIC_BYTES]) for value in present)

@@ -39,10 +39,10 @@ _STYLE_WARNINGS: Final[Mapping[NumberStyle, str]] = {
     "To get numbers, remove the sign and any thousands separators from the data.",
     "percent": "numbers with a percent sign, such as {example}, are kept as text. "
     "To get numbers, remove the sign from the data.",
-    "grouped": "numbers with thousands separators, such as {example}, are kept as text. "
-    "To get numbers, remove the separators from the data.",
+    "grouped": "numbers with separators that may be those of thousands or of decimals, such as {example}, "
+    "are kept as text. Use {flags} to read them as numbers.",
     "comma": "numbers with a decimal comma, such as {example}, are kept as text. "
-    "To get numbers, use a decimal point in the data.",
+    "Some are written in another way; if not, use '--decimal ,' to read them as numbers.",
 }
 
 _FLOAT32_WHOLE: Final = 2**24
@@ -69,6 +69,7 @@ def list_warnings(
         *_warn_leakage(column, profile, field),
         *_warn_use(column, profile, field),
         *_warn_markers(column, profile),
+        *_warn_format(column, profile, field),
         *_warn_date(profile, field, form),
         *_warn_number(column, profile, field, is_declared=is_declared),
         *_warn_text(column, profile, field),
@@ -135,6 +136,23 @@ def _warn_markers(column: str, profile: ColumnProfile) -> Iterator[str]:
             f"{words} in {num_rows} of {profile.num_rows} rows counts as missing, because all others "
             f"are {others}. Use '--text {column}' to keep it as text."
         )
+
+
+def _warn_format(column: str, profile: ColumnProfile, field: Field) -> Iterator[str]:
+    text = profile.text
+    if text is None or text.numbers is None or text.example is None:
+        return
+    if not isinstance(field, Number) and not (isinstance(field, Category) and field.dtype == "int64"):
+        return
+    parts = []
+    if text.numbers.decimal == "," and "," in text.example:
+        parts.append("a decimal comma")
+    if not parts or (text.numbers.thousands or " ") in text.example:
+        parts.append(f"the thousands separator {text.numbers.thousands!r}")
+    yield (
+        f"numbers such as {show(text.example)} are read with {' and '.join(parts)}. "
+        f"Use '--text {column}' to keep them as text."
+    )
 
 
 def _warn_date(profile: ColumnProfile, field: Field, form: Representation) -> Iterator[str]:
@@ -289,7 +307,13 @@ def _warn_misfits(column: str, text: TextProfile) -> Iterator[str]:
                 f"Use '--number {column}' to read them as numbers."
             )
         else:
-            yield _STYLE_WARNINGS[text.style].format(example=example)
+            separator = next((each for each in ",' " if each in (text.misfit or "")), ",")
+            yield _STYLE_WARNINGS[text.style].format(
+                example=example,
+                flags="'--thousands ,' or '--decimal ,'"
+                if separator == ","
+                else f"--thousands {shlex.quote(separator)}",
+            )
     elif text.misfits and text.num_numbers and _are_few_misfits(text, num_words):
         flags = " ".join(f"--missing {shlex.quote(word)}" for word in text.misfits)
         more = "" if text.num_misfits == len(text.misfits) else " and so on"

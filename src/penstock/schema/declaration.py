@@ -17,6 +17,7 @@ from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
+from penstock.schema.number_format import DecimalSeparator, NumberFormat, ThousandsSeparator
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 TypeName: TypeAlias = Literal["number", "category", "text", "image", "bytes", "sequence", "tensor"]
@@ -45,7 +46,7 @@ FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
     "tensor": Tensor,
 }
 _PLAN: Final = Document("plan", root="")
-_COLUMN_KEYS: Final = ("type", "from", "name", "missing", "nan")
+_COLUMN_KEYS: Final = ("type", "from", "name", "missing", "nan", "decimal", "thousands")
 _ATTRIBUTES = tuple(dict.fromkeys(name for cls in FIELD_CLASSES.values() for name in cls.attribute_names()))
 
 
@@ -60,6 +61,7 @@ class ColumnDeclaration:
         name: Name of the field; None for the name of the column.
         missing: Texts that mark a missing value in the column; None to infer them.
         nan: Meaning of NaN in the column; None for the default of the conversion.
+        numbers: Format of numbers in texts of the column; None to infer it.
         is_whole: Whether only the representation is inferred: the field belongs to a complete schema.
     """
 
@@ -70,6 +72,7 @@ class ColumnDeclaration:
     missing: tuple[str, ...] | None = None
     nan: NanMeaning | None = None
     is_whole: bool = False
+    numbers: NumberFormat | None = None
 
     @classmethod
     def from_field(cls, declared: Field, *, is_whole: bool = False) -> ColumnDeclaration:
@@ -108,6 +111,7 @@ class ColumnDeclaration:
             name=self.name or lower.name,
             missing=lower.missing if self.missing is None else self.missing,
             nan=self.nan or lower.nan,
+            numbers=self.numbers or lower.numbers,
         )
 
     def with_role(self, role: str) -> ColumnDeclaration:
@@ -174,7 +178,18 @@ def _load_entry(column: str, value: JsonValue) -> ColumnDeclaration:
         # A shape may be inferred later; all other attributes are checked before any data is read.
         declare_field(column, type_name, {**({"shape": [1]} if type_name == "tensor" else {}), **attributes})
     name = given["name"].value if "name" in given else None
-    return ColumnDeclaration(type_name, attributes, representation, name, missing, nan)
+    numbers = _load_numbers(given)
+    return ColumnDeclaration(type_name, attributes, representation, name, missing, nan, numbers=numbers)
+
+
+def _load_numbers(given: Mapping[str, JsonValue]) -> NumberFormat | None:
+    decimal = given["decimal"].choice(get_args(DecimalSeparator)) if "decimal" in given else None
+    thousands = given["thousands"].choice(get_args(ThousandsSeparator)) if "thousands" in given else None
+    if decimal is None and thousands is None:
+        return None
+    if decimal == thousands:
+        raise given["thousands"].refuse("another separator than decimal")
+    return NumberFormat(decimal, thousands)
 
 
 def _load_strings(value: JsonValue, expected: str) -> tuple[str, ...]:

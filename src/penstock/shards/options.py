@@ -16,6 +16,12 @@ from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
 from penstock.foundation.process import count_cores
 from penstock.foundation.wording import check_keywords
 from penstock.schema.declaration import NanMeaning
+from penstock.schema.number_format import (
+    DecimalSeparator,
+    NumberFormat,
+    ThousandsSeparator,
+    declare_format,
+)
 from penstock.schema.schema import Schema
 from penstock.shards.split import DEFAULT_SHARES, SplitOptions, parse_shares
 from penstock.source.options import HeaderLine, SourceOptions
@@ -66,6 +72,10 @@ class ConvertOptions:
         missing: Texts that mark a missing value. Outside CSV files, the empty text is always a value.
         nan: Meaning of NaN in a column of single numbers: "missing", like an empty cell, or "value", which is
             stored; training refuses it unless its transform accepts it: `Scale(nan="missing")`.
+        decimal: Decimal separator of numbers in texts, "." or ","; default: detected for each column, if only
+            one reading is possible.
+        thousands: Separator of thousands of numbers in texts, one of `, . '` and a space; default: detected
+            in the same way.
         short_rows: What happens to a row of a CSV file that has too few cells: "raise" or "fill".
         files_from: Folders and URLs whose files cells of tables may name, such as `"s3://photos/2024"`.
             Always allowed are the folder of a table, and local files for a local table or one in memory.
@@ -101,6 +111,8 @@ class ConvertOptions:
     encoding: str = "utf-8"
     missing: tuple[str, ...] = ("",)
     nan: NanMeaning = "missing"
+    decimal: DecimalSeparator | None = None
+    thousands: ThousandsSeparator | None = None
     short_rows: Literal["raise", "fill"] = "raise"
     header: HeaderLine | None = "first"
     files_from: str | tuple[str, ...] = ()
@@ -136,12 +148,17 @@ class ConvertOptions:
         object.__setattr__(self, "delimiter", self.source.delimiter)
         object.__setattr__(self, "header", self.source.header)
         # The stages check their options now, before any work.
-        _ = self.source, self.encode, self._split_options(self.stratify or None)
+        _ = self.numbers, self.source, self.encode, self._split_options(self.stratify or None)
 
     @property
     def num_workers(self) -> int:
         """Number of threads."""
         return self.workers or count_cores()
+
+    @property
+    def numbers(self) -> NumberFormat | None:
+        """Declared format of numbers in texts, or None."""
+        return declare_format(self.decimal, self.thousands)
 
     @property
     def source(self) -> SourceOptions:
@@ -233,6 +250,8 @@ class ConvertChoices(TypedDict, total=False):
     encoding: str
     missing: tuple[str, ...]
     nan: NanMeaning
+    decimal: DecimalSeparator | None
+    thousands: ThousandsSeparator | None
     short_rows: Literal["raise", "fill"]
     header: HeaderLine | None
     files_from: str | tuple[str, ...]

@@ -12,6 +12,7 @@ from penstock.fields import Number, Text
 from penstock.jobs.convert.convert import prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
+from penstock.schema.number_format import NumberFormat
 from penstock.shards.content import read_content
 from penstock.shards.options import ConvertOptions
 from penstock.shards.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
@@ -21,6 +22,7 @@ from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
 
 TABLE = {"a": [1, 2, 3, 4], "b": ["x", "y", "x", "y"], "c": [0.5, 1.5, 2.5, 3.5], "d": [7, 8, 9, 10]}
+TABLE |= {"e": ["1,234", "2,345", "3,456", "4,567"]}
 
 OTHER_OPTIONS = {
     "split": "train=0.5,test=0.5",
@@ -36,7 +38,7 @@ OTHER_OPTIONS = {
     "on_error": "skip",
     "max_rejects": 2,
     "drop": "d",
-    "rename": {"d": "e"},
+    "rename": {"d": "z"},
     "plan": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
     "resize": 64,
     "delimiter": ";",
@@ -45,6 +47,8 @@ OTHER_OPTIONS = {
     "nan": "value",
     "short_rows": "fill",
     "header": "none",
+    "decimal": ",",
+    "thousands": " ",
     "files_from": ("s3://photos",),
     "workers": 2,
     "overwrite": True,
@@ -64,9 +68,10 @@ OTHER_OVERRIDES = {
     "weight": "c",
     "id": "a",
     "drop": ("d",),
-    "rename": {"d": "e"},
+    "rename": {"d": "z"},
     "form": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
     "nan": "value",
+    "numbers": NumberFormat(","),
 }
 
 
@@ -121,6 +126,7 @@ def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
         "form": replace(one, form="date"),
         "missing": replace(one, missing=("NA",)),
         "nan": replace(one, nan="value"),
+        "numbers": replace(one, numbers=NumberFormat(",")),
         "is_cautious": replace(one, is_cautious=True),
         "is_absent": replace(one, is_absent=True),
         "reason": replace(one, reason="other"),

@@ -390,6 +390,7 @@ def _override(overrides: PlanOverrides, options: ConvertOptions) -> PlanOverride
         rename={**options.rename, **overrides.rename},
         form=overrides.form if options.plan is None else read_plan(options.plan),
         nan=options.nan,
+        numbers=options.numbers,
     )
 
 
@@ -455,11 +456,12 @@ def _plan_time(name: str, schema: Schema, plan: Plan, head: Sequence[Block]) -> 
     if field is None:
         column = _find_column(name, plan, [*(each.column for each in plan), *plan.dropped])
         parts = [block.columns[column] for block in head if block.num_rows]
-        reads_as = survey_column(parts).profile.reads_as
-        if reads_as == "int":
-            return [ColumnPlan(column, name, Number("int64", optional=True))]
-        if reads_as == "float":
-            return [ColumnPlan(column, name, Number("float64", optional=True))]
+        profile = survey_column(parts).profile
+        numbers = None if profile.text is None else profile.text.numbers
+        if profile.reads_as == "int":
+            return [ColumnPlan(column, name, Number("int64", optional=True), numbers=numbers)]
+        if profile.reads_as == "float":
+            return [ColumnPlan(column, name, Number("float64", optional=True), numbers=numbers)]
         return [ColumnPlan(column, name, Number("int64", optional=True), "time")]
     raise OptionError(
         "time",

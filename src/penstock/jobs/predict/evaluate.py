@@ -31,6 +31,7 @@ from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.model.task import Task
 from penstock.schema.field import Field
+from penstock.schema.number_format import DecimalSeparator, ThousandsSeparator
 from penstock.score.evaluation import Evaluation
 from penstock.score.evaluation_batches import Predict
 from penstock.score.options import EvaluateOptions
@@ -51,7 +52,7 @@ USUAL_SPLIT: Final = "test"
 _TASK_BATCHES: Final = 4  # of a task on Ray: a sample for the importance of inputs has few
 READING: Final = (
     *("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows", "files_from"),
-    "header",
+    *("header", "decimal", "thousands"),
 )
 """Options of `PredictOptions` that an evaluation on raw data also takes."""
 
@@ -83,6 +84,8 @@ class EvaluateChoices(TypedDict, total=False):
     delimiter: str | None
     encoding: str
     missing: str | tuple[str, ...] | None
+    decimal: DecimalSeparator | None
+    thousands: ThousandsSeparator | None
     short_rows: Literal["raise", "fill"]
     header: HeaderLine | None
     files_from: str | tuple[str, ...]
@@ -112,8 +115,8 @@ def evaluate(
         functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
             already.
         options: Attributes of `penstock.options.EvaluateOptions`; for raw data also `on_error`,
-            `max_rejects`, `delimiter`, `encoding`, `missing`, `short_rows`, `header` and `files_from`
-            of `predict`.
+            `max_rejects`, `delimiter`, `encoding`, `missing`, `decimal`, `thousands`, `short_rows`, `header`
+            and `files_from` of `predict`.
 
     Raises:
         UnknownNameError: The split does not exist, or a field that the model needs does not exist.

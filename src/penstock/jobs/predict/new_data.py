@@ -71,7 +71,7 @@ def open_new_data(
         raise OptionError("split", expected="none for raw data, which has no splits", got=repr(options.split))
     reading = options.read_as(recipe.missing)
     source, is_images = _open_raw(data, reading)
-    wanted = Wanted(inputs, recipe, tuple(options.keep), is_images)
+    wanted = Wanted(inputs, recipe, tuple(options.keep), is_images, options.numbers)
     return NewRawRows(source, wanted, reading, batch_size, None if _is_paths(data) else rules)
 
 

@@ -10,6 +10,12 @@ from penstock.errors import OptionError
 from penstock.foundation.option_checks import EngineName, OnError, OptionChecks
 from penstock.foundation.process import count_cores
 from penstock.foundation.wording import check_keywords
+from penstock.schema.number_format import (
+    DecimalSeparator,
+    NumberFormat,
+    ThousandsSeparator,
+    declare_format,
+)
 from penstock.source.options import HeaderLine, SourceOptions
 from penstock.transform.map import MapFunction
 
@@ -45,6 +51,8 @@ class PredictOptions:
             `ConvertOptions`.
         encoding: Encoding of a CSV.
         missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
+        decimal: Decimal separator of numbers in texts; by default that of the column in training, if it fits.
+        thousands: Separator of thousands of numbers in texts; see `decimal`.
         short_rows: What happens to a row of a CSV with too few cells: "raise" an error, or "fill" it with
             missing values.
         files_from: Folders and URLs whose files cells of tables may name; see `ConvertOptions`.
@@ -69,6 +77,8 @@ class PredictOptions:
     delimiter: str | None = None
     encoding: str = "utf-8"
     missing: str | tuple[str, ...] | None = None
+    decimal: DecimalSeparator | None = None
+    thousands: ThousandsSeparator | None = None
     short_rows: Literal["raise", "fill"] = "raise"
     header: HeaderLine | None = "first"
     files_from: str | tuple[str, ...] = ()
@@ -87,12 +97,17 @@ class PredictOptions:
         for name in ("address", "resume"):
             if self.engine == "local" and getattr(self, name):
                 raise OptionError(name, expected="engine='ray' as well", got="engine='local'")
-        _ = self.read_as()  # checks the options of reading before any work
+        _ = self.read_as(), self.numbers  # checks the options of reading before any work
 
     @property
     def num_workers(self) -> int:
         """Number of threads."""
         return self.workers or min(_MOST_WORKERS, count_cores())
+
+    @property
+    def numbers(self) -> NumberFormat | None:
+        """Declared format of numbers in texts, or None."""
+        return declare_format(self.decimal, self.thousands)
 
     def read_as(self, missing: tuple[str, ...] = ("",)) -> SourceOptions:
         """Return the options for reading raw data; `missing` is the default for the option of that name."""
@@ -124,6 +139,8 @@ class PredictChoices(TypedDict, total=False):
     delimiter: str | None
     encoding: str
     missing: str | tuple[str, ...] | None
+    decimal: DecimalSeparator | None
+    thousands: ThousandsSeparator | None
     short_rows: Literal["raise", "fill"]
     header: HeaderLine | None
     files_from: str | tuple[str, ...]

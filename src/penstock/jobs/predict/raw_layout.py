@@ -16,9 +16,12 @@ from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.predict.data_columns import Keeping, can_lack, find_absent
 from penstock.plan.inference import find_representation
 from penstock.plan.plan import ColumnPlan
+from penstock.plan.planner import holds_numbers
+from penstock.plan.styled_numbers import are_numbers
 from penstock.plan.survey import survey_column
 from penstock.schema.declaration import ColumnDeclaration, NanMeaning, Representation, load_plan_declaration
 from penstock.schema.field import Field
+from penstock.schema.number_format import NumberFormat
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
 from penstock.shards.manifest import Manifest, load_manifest
@@ -39,6 +42,7 @@ class Recipe:
         missing: Cells of a CSV that marked a missing value.
         words: Texts that marked a missing value in a column, by field.
         nans: Meaning of NaN in a column, by field; "missing" is not listed.
+        numbers: Formats of numbers in texts of a column, by field; plain ones are not listed.
     """
 
     schema: Schema
@@ -48,6 +52,7 @@ class Recipe:
     missing: tuple[str, ...] = ("",)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     nans: Mapping[str, NanMeaning] = field(default_factory=dict)
+    numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
 
 
 def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath | None) -> Recipe:
@@ -90,6 +95,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath |
         missing,
         {name: each.missing for name, (_, each) in named.items() if each.missing},
         {name: each.nan for name, (_, each) in named.items() if each.nan is not None},
+        {name: each.numbers for name, (_, each) in named.items() if each.numbers is not None},
     )
 
 
@@ -154,12 +160,14 @@ class Wanted:
         recipe: How the data of the run was encoded.
         keep: Columns that are copied into the output.
         is_images: Whether the data has only images, which are identified by their paths.
+        numbers: Declared format of numbers in texts; None for those of the run, or what is detected.
     """
 
     inputs: Pipeline
     recipe: Recipe
     keep: tuple[str, ...] = ()
     is_images: bool = False
+    numbers: NumberFormat | None = None
 
 
 class RawLayout:
@@ -193,6 +201,7 @@ class RawLayout:
         fed = [name for name in wanted.inputs.fields if name not in self.absent]
         read = [name for name in dict.fromkeys([*fed, *self.keeping.fields]) if name in self.columns]
         self._guessed: list[tuple[str, Representation]] = []
+        self._styled: list[tuple[str, NumberFormat]] = []
         self.plans = tuple(map(self._plan, read))
         used = {*self.columns.values(), *(each.source for each in self.keeping.entries.values())}
         extra = [column for column in there or () if column not in used]
@@ -257,14 +266,31 @@ class RawLayout:
         if isinstance(field, Image):
             field = replace(field, format=None)  # the pipeline knows which formats it decodes
         recipe = self._wanted.recipe
+        form = self._find_form(name, field)
         return ColumnPlan(
             self.columns[name],
             name,
             field,
-            self._find_form(name, field),
+            form,
+            numbers=self._find_numbers(name, field) if form == "value" else None,
             missing=recipe.words.get(name, ()),
             nan=recipe.nans.get(name, "missing"),
         )
+
+    def _find_numbers(self, name: str, field: Field) -> NumberFormat | None:
+        """Return the format of numbers in texts: declared, as in training, or detected in the first rows."""
+        if self._first is None or not holds_numbers(field):
+            return None
+        column, recipe = self.columns[name], self._wanted.recipe
+        raw, words = self._first.columns[column], recipe.words.get(name)
+        declared, trained = self._wanted.numbers, recipe.numbers.get(name)
+        if declared is None and trained is not None and are_numbers(raw, trained, words or ()):
+            return trained
+        text = survey_column([raw], self._first.files, words, declared).profile.text
+        found = None if text is None else text.numbers
+        if found is not None and declared is None:
+            self._styled.append((column, found))
+        return found
 
     def _find_form(self, name: str, field: Field) -> Representation:
         """Return the representation of a column: declared by the source, as in training, or inferred."""
@@ -295,6 +321,11 @@ class RawLayout:
             unit = {"date": "days", "time": "microseconds"}[form]
             unknown = "the run does not record the unit used in training"
             yield f"{show(column)} is read as {unit} since 1970: {unknown}"
+        for column, numbers in self._styled:
+            yield (
+                f"{show(column)}: numbers are read as {show(numbers.example)}, which differs from training. "
+                f"Declare it otherwise with '--decimal' and '--thousands'"
+            )
 
 
 def _list_columns(source: Source, first: Block | None) -> list[str] | None:

@@ -1,0 +1,89 @@
+"""How numbers are written in texts: the decimal separator, and the separator of thousands.
+
+In: what a user declares, or what a plan detects. Out: a `NumberFormat` with the pattern of its numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal, TypeAlias, get_args
+
+from penstock.errors import OptionError
+from penstock.foundation.option_checks import OptionChecks
+
+DecimalSeparator: TypeAlias = Literal[".", ","]
+ThousandsSeparator: TypeAlias = Literal[",", ".", " ", "'"]
+
+_SEPARATORS: Final = {",": ",", ".": r"\.", " ": "[ \u00a0\u202f]", "'": "['\u2019]", None: ""}
+"""Patterns of separators; a space may be one that does not break a line, and an apostrophe a curly one."""
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """Format of numbers in texts; None leaves a separator open.
+
+    Attributes:
+        decimal: Separator before the decimals.
+        thousands: Separator between groups of three digits.
+
+    Example:
+        >>> NumberFormat(",", ".").example
+        '1.234,5'
+    """
+
+    decimal: DecimalSeparator | None = None
+    thousands: ThousandsSeparator | None = None
+
+    def __post_init__(self) -> None:
+        checks = OptionChecks(self)
+        if self.decimal is not None:
+            checks.choice("decimal", get_args(DecimalSeparator))
+        if self.thousands is not None:
+            checks.choice("thousands", get_args(ThousandsSeparator))
+        if self.decimal is not None and self.decimal == self.thousands:
+            raise OptionError(
+                "thousands", expected="another separator than decimal", got=repr(self.thousands)
+            )
+
+    @property
+    def example(self) -> str:
+        """A number in this format."""
+        return f"1{self.thousands or ''}234{self.decimal or '.'}5"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether numbers are written as in Python: `1234.5`."""
+        return self.decimal in (None, ".") and self.thousands is None
+
+    @cached_property
+    def thousands_pattern(self) -> str:
+        """Regular expression of the separator of thousands; empty if there is none."""
+        return _SEPARATORS[self.thousands]
+
+    @cached_property
+    def pattern(self) -> str:
+        """Regular expression of a number, without anchors, in the syntax that Python and RE2 share."""
+        decimal = _SEPARATORS[self.decimal or "."]
+        grouped = f"[1-9][0-9]{{0,2}}(?:{self.thousands_pattern}[0-9]{{3}})+|" if self.thousands else ""
+        whole = f"(?:{grouped}[0-9]+)"
+        return f"[+-]?(?:{whole}(?:{decimal}[0-9]*)?|{decimal}[0-9]+)(?:[eE][+-]?[0-9]+)?"
+
+    def to_form(self) -> dict[str, Any]:
+        """Return the separators that are not open, by name."""
+        return {
+            name: value
+            for name, value in (("decimal", self.decimal), ("thousands", self.thousands))
+            if value is not None
+        }
+
+
+def declare_format(
+    decimal: DecimalSeparator | None, thousands: ThousandsSeparator | None
+) -> NumberFormat | None:
+    """Return the format of two options; None if neither is given.
+
+    Raises:
+        OptionError: A separator is not supported, or both are the same.
+    """
+    return None if decimal is None and thousands is None else NumberFormat(decimal, thousands)
