@@ -7,7 +7,7 @@ What is declared is never overruled, and where the rows allow two delimiters the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
@@ -58,7 +58,7 @@ class UnspacedText(TextFile):
         self.is_plain = False
         self._delimiter = delimiter
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> Generator[bytes, None, None]:
         """Yield the text without those spaces."""
         return skip_spaces(super().chunks(), self._delimiter)
 
@@ -121,7 +121,7 @@ def show_delimiter(delimiter: bytes) -> str:
     return repr(delimiter.decode())
 
 
-def skip_spaces(chunks: Iterable[bytes], delimiter: bytes) -> Iterator[bytes]:
+def skip_spaces(chunks: Iterable[bytes], delimiter: bytes) -> Generator[bytes, None, None]:
     """Yield a text without the spaces at the start of cells; those inside quotes are kept."""
     opening = re.compile(rb'[%b\r\n] *"' % re.escape(delimiter))
     spaces = re.compile(rb"([%b\r\n]) +" % re.escape(delimiter))

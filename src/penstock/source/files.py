@@ -166,8 +166,8 @@ class FilesSource:
         """Notes about headers, and about files that were given twice."""
         tables = [file for file in self._files if isinstance(file, CsvFile)]
         detected: dict[str, list[str]] = {}
-        for file in tables:
-            for note in file.dialect_notes:
+        for file in self._files:
+            for note in getattr(file, "dialect_notes", ()):
                 detected.setdefault(note, []).append(file.path.name)
         of_dialects = (f"{_list_files(names)}: {note}." for note, names in detected.items())
         return (*self._notes, *of_dialects, *(note for file in tables for note in file.notes))

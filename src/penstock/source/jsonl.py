@@ -1,4 +1,4 @@
-"""One JSON lines file, plain or gzip, with one object per line.
+"""One JSON file, plain or compressed: one object per line, or a document with an array of objects.
 
 In: a path. Out: tables of one schema for the whole file. A first pass finds the types, so that a field with 3
 in the first line and 2.5 in the last line has one type; a field that a line lacks is missing there.
@@ -9,8 +9,8 @@ from __future__ import annotations
 import io
 import json
 import re
-import shlex
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,13 +22,14 @@ import pyarrow.json
 from penstock.errors import SourceError
 from penstock.foundation.json_text import MAX_DEPTH, find_deep
 from penstock.source.arrow_schema import check_names
+from penstock.source.json_document import JsonLayout, find_layout, split_rows
 from penstock.source.options import SourceOptions
 from penstock.source.text_file import BYTE_ORDER_MARK, TextFile
 
 MAX_LINE_BYTES = 256 << 20
 _PIECE_BYTES = 8 << 20
 _HUGE = 2.0**63
-_GZIP = (".gz", ".gzip")
+_LINE_SUFFIXES = (".jsonl", ".ndjson")
 
 
 class LineChunk(NamedTuple):
@@ -39,13 +40,36 @@ class LineChunk(NamedTuple):
     offset: int
 
 
+def read_layout(text: TextFile) -> JsonLayout:
+    """Return where the rows of a JSON file are; a file named like JSON lines has no objects around them.
+
+    Raises:
+        SourceError: The file is one object without rows.
+    """
+    layout = JsonLayout()
+    with closing(text.chunks()) as chunks:
+        if not any(suffix.lower() in _LINE_SUFFIXES for suffix in text.path.suffixes):
+            layout = find_layout(chunks, text.path)
+        else:
+            start = next(chunks, b"").removeprefix(BYTE_ORDER_MARK).lstrip()
+            layout = find_layout([start], text.path) if start.startswith(b"[") else layout
+    return layout
+
+
 class JsonlFile:
-    """A file with one JSON object per line; blank lines are skipped."""
+    """A file with one JSON object per line, or with an array of objects; blank lines are skipped.
+
+    Attributes:
+        path: The file.
+        num_rows: Number of rows, once the schema is known.
+    """
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
         self.path = path
         self.num_rows: int | None = None
         self._text = TextFile(path, options.encoding)
+        self._layout = read_layout(self._text)
+        self.dialect_notes = (self._layout.note,) if self._layout.note else ()
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -54,11 +78,14 @@ class JsonlFile:
         Raises:
             SourceError: A line is not a JSON object, or a field has values of different kinds.
         """
+        with self._naming_items():
+            return self._find_schema()
+
+    def _find_schema(self) -> pa.Schema:
         schema = pa.schema([])
         num_rows = 0
         for piece in self._pieces():
             self._check_text(piece)
-            self._refuse_array(piece)
             self._check_depth(piece)
             table = self._parse(piece, None)
             self._check_ints(table, piece)
@@ -77,15 +104,31 @@ class JsonlFile:
         """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
         schema = self.schema
         reported = 0
-        for piece in self._pieces():
-            share = max(0, self._text.position - reported)
-            reported += share
-            yield self._parse(piece, schema), share
+        with self._naming_items():
+            for piece in self._pieces():
+                share = max(0, self._text.position - reported)
+                reported += share
+                yield self._parse(piece, schema), share
+
+    @contextmanager
+    def _naming_items(self) -> Iterator[None]:
+        """Let errors name the items of an array instead of lines."""
+        try:
+            yield
+        except SourceError as error:
+            if self._layout.start is not None and error.line is not None:
+                error.row, error.line, error.offset = error.line, None, None
+                error.args = (str(error),)
+            raise
+
+    def _lines(self) -> Iterator[bytes]:
+        chunks = self._text.chunks()
+        return chunks if self._layout.start is None else split_rows(chunks, self._layout, self.path)
 
     def _pieces(self) -> Iterator[LineChunk]:
         pending = b""
         line, offset = 1, 0
-        for chunk in self._text.chunks():
+        for chunk in self._lines():
             pending += chunk
             if len(pending) < _PIECE_BYTES:
                 continue
@@ -168,26 +211,6 @@ class JsonlFile:
             expected="one JSON object per line",
             got=got,
             advice=advice,
-        )
-
-    def _refuse_array(self, piece: LineChunk) -> None:
-        """Raise an error for a file that is one JSON array, on one line or several."""
-        data = piece.data.removeprefix(BYTE_ORDER_MARK) if piece.offset == 0 else b""
-        start = data.lstrip()
-        if not start.startswith(b"["):
-            return
-        lines = self.path.with_name(f"{self.path.name.split('.')[0]}.jsonl")
-        if lines.exists():  # the advice must not overwrite a file
-            lines = lines.with_name(f"{lines.stem}-lines.jsonl")
-        given, made = shlex.quote(str(self.path)), shlex.quote(str(lines))
-        unpack = f"zcat {given} | jq -c '.[]'" if self.path.suffix in _GZIP else f"jq -c '.[]' {given}"
-        raise SourceError(
-            "the file is a JSON array",
-            path=self.path,
-            line=1 + data.count(b"\n", 0, len(data) - len(start)),
-            expected="JSON lines: one object per line",
-            got="an array",
-            advice=f"Convert it to JSON lines: {unpack} > {made}; in Python, pass json.load(file).",
         )
 
     def _check_text(self, piece: LineChunk) -> None:

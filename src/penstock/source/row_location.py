@@ -16,6 +16,7 @@ from penstock.source.block import Block
 from penstock.source.csv_dialect import open_text
 from penstock.source.csv_scanner import scan_rows
 from penstock.source.files import find_kind
+from penstock.source.jsonl import read_layout
 from penstock.source.options import SourceOptions
 from penstock.source.text_file import TextFile
 from penstock.storage.open_file import FileIdentity, OpenFile
@@ -81,8 +82,8 @@ def _lines_of(path: Path, identity: FileIdentity, options: SourceOptions) -> Row
         if options.header == "first":
             next(rows, None)
         return RowLines(row.line for row in rows)
-    if kind == "jsonl":
-        return RowLines(_filled_lines(TextFile(path, options.encoding).chunks()))
+    if kind == "jsonl" and read_layout(text := TextFile(path, options.encoding)).start is None:
+        return RowLines(_filled_lines(text.chunks()))
     return RowLines(iter(()))
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import codecs
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 
 from penstock.errors import CorruptRecordError, SourceError
@@ -52,7 +52,7 @@ class TextFile:
         """Size of the file on disk."""
         return self.path.stat().st_size
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> Generator[bytes, None, None]:
         """Yield the text from its beginning, in UTF-8; it may still begin with a byte order mark.
 
         Bytes that are declared as UTF-8 are not checked here, but by the parser.
@@ -74,7 +74,7 @@ class TextFile:
         self.position = max(self.position, offset + len(data))
         return data
 
-    def _inflated(self) -> Iterator[bytes]:
+    def _inflated(self) -> Generator[bytes, None, None]:
         self._file = OpenFile(self.path)
         if self._is_gzip:
             try:
@@ -91,7 +91,7 @@ class TextFile:
         while chunk := self.read(self.position, CHUNK_BYTES):
             yield chunk
 
-    def _recoded(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+    def _recoded(self, chunks: Iterable[bytes]) -> Generator[bytes, None, None]:
         decoder = codecs.getincrementaldecoder(self._encoding)()
         offset = 0
         for chunk in _with_end(chunks):
