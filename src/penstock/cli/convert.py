@@ -47,6 +47,7 @@ _OPTIONS: Final = (
         "nan",
         "short_rows",
         "header",
+        "sheet",
         "decimal",
         "thousands",
         "files_from",

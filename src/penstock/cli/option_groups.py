@@ -112,9 +112,11 @@ def add_splits(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     return group
 
 
-def add_text_files(parser: argparse.ArgumentParser, *, can_store: bool = True) -> None:
+def add_text_files(
+    parser: argparse.ArgumentParser, *, can_store: bool = True, title: str = "reading"
+) -> None:
     """Add how text files are read and, for commands that store the rows, what NaN means."""
-    group = parser.add_argument_group("reading")
+    group = parser.add_argument_group(title)
     group.add_argument(
         "--delimiter",
         metavar="CHAR",
@@ -126,6 +128,7 @@ def add_text_files(parser: argparse.ArgumentParser, *, can_store: bool = True) -
         help="line of CSV files with the names of the columns; none: columns are named column_1, column_2, … "
         "(default: first)",
     )
+    group.add_argument("--sheet", metavar="NAME", help="sheet of Excel files (default: the first one)")
     group.add_argument("--encoding", metavar="NAME", help="encoding of CSV files (default: utf-8)")
     group.add_argument(
         "--missing",

@@ -36,7 +36,7 @@ from penstock.storage.output_file import find_size
 
 _OPTIONS: Final = (
     *("split", "batch_size", "on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows"),
-    *("header", "decimal", "thousands", "files_from"),
+    *("header", "sheet", "decimal", "thousands", "files_from"),
     *("engine", "address", "workers"),
 )
 _MAX_NAMED: Final = 10

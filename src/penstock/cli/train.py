@@ -73,7 +73,7 @@ _TRAIN: Final = (
 )
 _RAW: Final = (
     *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
-    *("nan", "short_rows", "header", "decimal", "thousands", "files_from", "rename"),
+    *("nan", "short_rows", "header", "sheet", "decimal", "thousands", "files_from", "rename"),
 )
 _MODEL: Final = {
     "preset": "preset",

@@ -17,7 +17,7 @@ from typing import Any
 
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
-from penstock.errors import OptionError, PathError, SchemaError
+from penstock.errors import OptionError, PathError, PenstockError, SchemaError
 from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import show
 from penstock.read.opening import open_files
@@ -30,11 +30,19 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
-from penstock.source.listing import IMAGE_SUFFIXES, list_files, named_kind
+from penstock.source.listing import (
+    IMAGE_SUFFIXES,
+    is_duckdb_url,
+    is_packed_name,
+    is_table_name,
+    list_files,
+    named_kind,
+)
 from penstock.storage.compression import FIRST_BYTES, begins_with_record
 from penstock.storage.paths import (
     PathLike,
     find_local_files,
+    find_matches,
     find_objects,
     is_named_like_tfrecord,
     is_tfrecord,
@@ -53,6 +61,8 @@ def is_stored(given: object) -> bool:
     """
     if isinstance(given, Dataset | Split):
         return True
+    if is_duckdb_url(given):
+        return False
     several = given if isinstance(given, list | tuple) else [given]
     named = [os.fspath(each) for each in several if isinstance(each, str | os.PathLike)]
     paths = [path for path in named if isinstance(path, str)]  # a PathLike may hold bytes
@@ -66,6 +76,40 @@ def is_stored(given: object) -> bool:
     if len(set(found.values())) > 1:
         raise _mixture(found)
     return all(found.values())
+
+
+def is_raw(paths: SequenceOf[str]) -> bool:
+    """Return whether all paths name raw data that can be converted: tables, folders of images, queries.
+
+    A path that does not exist, or whose kind is unknown, is not raw data.
+    """
+    try:
+        if is_stored(list(paths) if len(paths) != 1 else paths[0]):
+            return False
+    except PenstockError:
+        return False  # opening them as TFRecords raises an error that names the problem
+    return bool(paths) and all(map(_is_raw, paths))
+
+
+def _is_raw(path: str) -> bool:
+    if is_duckdb_url(path):
+        return True
+    if is_store_path(path):
+        remote = parse_store_path(path)
+        pattern = split_pattern(remote)
+        return _is_named_raw(remote.name) or (pattern is None and _holds_raw(remote))
+    if os.path.isdir(path):  # noqa: PTH112 - as above
+        return _holds_raw(Path(path))
+    return all(_is_named_raw(each.name) for each in find_matches(path) or [Path(path)])
+
+
+def _is_named_raw(name: str) -> bool:
+    return is_table_name(name) or is_packed_name(name)
+
+
+def _holds_raw(folder: AnyPath) -> bool:
+    files = list_files(folder)
+    return any(file.is_image or is_table_name(file.name.rsplit("/", 1)[-1]) for file in files)
 
 
 def _classify(path: str) -> dict[str, bool]:

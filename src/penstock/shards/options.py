@@ -77,6 +77,7 @@ class ConvertOptions:
         thousands: Separator of thousands of numbers in texts, one of `, . '` and a space; default: detected
             in the same way.
         short_rows: What happens to a row of a CSV file that has too few cells: "raise" or "fill".
+        sheet: Name of the sheet of an Excel file; by default the first one.
         files_from: Folders and URLs whose files cells of tables may name, such as `"s3://photos/2024"`.
             Always allowed are the folder of a table, and local files for a local table or one in memory.
 
@@ -115,6 +116,7 @@ class ConvertOptions:
     thousands: ThousandsSeparator | None = None
     short_rows: Literal["raise", "fill"] = "raise"
     header: HeaderLine | None = "first"
+    sheet: str | None = None
     files_from: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -169,6 +171,7 @@ class ConvertOptions:
             missing=tuple(self.missing),
             short_rows=self.short_rows,
             header=self.header,
+            sheet=self.sheet,
             files_from=tuple(self.files_from),
         )
 
@@ -254,6 +257,7 @@ class ConvertChoices(TypedDict, total=False):
     thousands: ThousandsSeparator | None
     short_rows: Literal["raise", "fill"]
     header: HeaderLine | None
+    sheet: str | None
     files_from: str | tuple[str, ...]
 
 

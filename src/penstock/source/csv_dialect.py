@@ -116,6 +116,27 @@ def find_dialect(text: TextFile, options: SourceOptions) -> CsvDialect:
     return CsvDialect(delimiter, skips, strips, is_data, tuple(notes))
 
 
+def is_table(sample: bytes) -> bool:
+    """Return whether a delimiter divides all rows of a text into the same number of cells, at least two.
+
+    Args:
+        sample: First bytes of a file of unknown kind.
+    """
+    try:
+        text = sample.decode()
+    except UnicodeDecodeError as error:
+        if error.start < len(sample) - 4:
+            return False
+        text = sample[: error.start].decode()
+    if not all(char.isprintable() or char in "\t\r\n\ufeff" for char in text):
+        return False
+    for each in DELIMITERS:
+        counts = [len(cells) for cells in _list_cells(sample, each.encode(), is_whole=False)]
+        if len(counts) > 1 and counts[0] > 1 and len(set(counts)) == 1:
+            return True
+    return False
+
+
 def show_delimiter(delimiter: bytes) -> str:
     """Return a delimiter as a user writes it."""
     return repr(delimiter.decode())

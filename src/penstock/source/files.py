@@ -10,22 +10,25 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from penstock.errors import OptionError, OutOfMemoryError, SourceError
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
+from penstock.source.archive import UnpackedTable, is_packed, split_member
 from penstock.source.arrow_files import IpcFile, ParquetFile
 from penstock.source.arrow_schema import check_names, declare_schema, plain_schema, read_carried
 from penstock.source.block import Block
 from penstock.source.csv import CsvFile
+from penstock.source.csv_dialect import is_table
 from penstock.source.cutter import BlockRows, cut_tables
 from penstock.source.jsonl import JsonlFile
-from penstock.source.listing import TABLE_SUFFIXES, FileKind, named_kind
+from penstock.source.listing import TABLE_SUFFIXES, FileKind, is_packed_name, named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.table_copy import TableCopy, naming_originals
+from penstock.storage.compression import FIRST_BYTES, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.storage.paths import open_path, write_name
 from penstock.storage.request_threads import call_all
@@ -33,12 +36,13 @@ from penstock.storage.store_path import AnyPath, StorePath
 
 _MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
 _ADVICE = {
-    ".xlsx": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
-    ".xls": "Save the sheet as CSV, or read it with pandas.read_excel and pass the frame.",
     ".npy": "Load it with numpy.load and pass {'name': array}.",
     ".npz": "Load it with numpy.load and pass dict(arrays).",
     ".txt": "If it is a table, specify its delimiter, for example delimiter='\\t' (--delimiter '\\t').",
 }
+
+
+_ADVICE_ONLY: Final = (".npy", ".npz", ".gz", ".gzip")
 
 
 class TableFile(Protocol):
@@ -64,10 +68,13 @@ def find_kind(path: AnyPath, options: SourceOptions) -> FileKind:
     """
     kind = named_kind(path)
     if kind is None:
-        first = open_path(path).read(0, 8)
+        first = open_path(path).read(0, FIRST_BYTES)
         kind = next((kind for magic, kind in _MAGICS.items() if first.startswith(magic)), None)
-    if kind is None and options.delimiter is not None:
-        kind = "csv"
+        is_text = kind is None and path.suffix.lower() not in _ADVICE_ONLY
+        if options.delimiter is not None or (is_text and is_table(first)):
+            kind = kind or "csv"
+        elif is_text and name_content(first) == "JSON":
+            kind = "jsonl"
     if kind is None:
         raise OptionError(
             "kind of file",
@@ -92,6 +99,11 @@ def open_file(path: Path, options: SourceOptions) -> TableFile:
         return CsvFile(path, options)
     if kind == "jsonl":
         return JsonlFile(path, options)
+    if kind == "excel":
+        # Loaded late: for such files alone.
+        from penstock.source.excel import ExcelFile  # noqa: PLC0415
+
+        return ExcelFile(path, options)
     return ParquetFile(path) if kind == "parquet" else IpcFile(path)
 
 
@@ -126,18 +138,30 @@ class FilesSource:
         self._digests: dict[Path, str] = {}
         self._paths = list(paths)
         for path in paths:
-            if isinstance(path, StorePath):
+            if isinstance(path, StorePath) and not is_packed_name(path.name):
                 find_kind(path, options)  # before it is copied
         self._copies = [TableCopy(path) if isinstance(path, StorePath) else None for path in paths]
         copied = [copy for copy in self._copies if copy is not None]
         self._originals = {str(copy.file): str(copy.path) for copy in copied}
         local = [path if copy is None else copy.file for path, copy in zip(paths, self._copies, strict=True)]
         with naming_originals(self._originals):
-            self._open([Path(path) for path in local], options)
+            self._unpack([Path(path) for path in local])
+        self._originals |= {
+            str(each.file): str(path)
+            for each, path in zip(self._unpacked, paths, strict=True)
+            if each is not None
+        }
+        with naming_originals(self._originals):
+            self._open(options)
 
-    def _open(self, paths: Sequence[Path], options: SourceOptions) -> None:
-        self._identities = [OpenFile(path).identity for path in paths]
-        self._files = [open_file(path, options) for path in paths]
+    def _unpack(self, paths: Sequence[Path]) -> None:
+        self._stored = [split_member(path)[0] for path in paths]
+        self._identities = [OpenFile(path).identity for path in self._stored]
+        self._unpacked = [UnpackedTable(path) if is_packed(path) else None for path in paths]
+
+    def _open(self, options: SourceOptions) -> None:
+        tables = zip(self._stored, self._unpacked, strict=True)
+        self._files = [open_file(path if each is None else each.file, options) for path, each in tables]
         self.is_csv = all(isinstance(file, CsvFile) for file in self._files)
         if not any(isinstance(file, JsonlFile) for file in self._files):
             _ = self.schema  # raises early for files that do not match; JSON lines must be read first
@@ -207,25 +231,25 @@ class FilesSource:
         if not schema.names and self.num_rows != 0:
             raise SourceError("no columns", path=self._files[0].path, expected="at least one", got="none")
         first_row = 0
-        origins = zip(self._files, self._identities, self._paths, self._copies, strict=True)
-        for file, identity, origin, copy in origins:
-            path, row_in_file, num_bytes = file.path, 0, 0
-            OpenFile(path).check_untouched(identity)
+        origins = zip(self._files, self._identities, self._paths, self._stored, strict=True)
+        for file, identity, origin, stored in origins:
+            path, row_in_file = file.path, 0
+            share = identity.size / max(1, path.stat().st_size)  # of an unpacked file, less than 1
+            OpenFile(stored).check_untouched(identity)
             for piece in _name_row_without_memory(path, cut_tables(_as_schema(file, schema))):
-                num_bytes += piece.num_bytes
                 yield Block(
                     first_row,
                     piece.num_rows,
                     piece.columns,
                     path=str(origin),
                     row_in_file=row_in_file,
-                    copy=None if copy is None else str(copy.file),
-                    folder=str(origin.parent),
-                    num_bytes=piece.num_bytes,
+                    copy=None if path == origin else str(path),
+                    folder=_find_folder(origin, stored),
+                    num_bytes=piece.num_bytes if path == stored else int(piece.num_bytes * share),
                 )
                 first_row += piece.num_rows
                 row_in_file += piece.num_rows
-            OpenFile(path).check_untouched(identity)
+            OpenFile(stored).check_untouched(identity)
             self._rows[path] = row_in_file
         if not first_row:
             raise self._refuse_empty()
@@ -254,10 +278,12 @@ class FilesSource:
             {
                 "name": name,
                 "bytes": identity.size,
-                "sha256": self._digest(file.path, identity),
+                "sha256": self._digest(stored, identity),
                 "rows": self._rows.get(file.path, file.num_rows),
             }
-            for name, file, identity in zip(names, self._files, self._identities, strict=True)
+            for name, file, stored, identity in zip(
+                names, self._files, self._stored, self._identities, strict=True
+            )
         ]
 
     def _digest(self, path: Path, identity: FileIdentity) -> str:
@@ -267,6 +293,11 @@ class FilesSource:
             OpenFile(path).check_untouched(identity)
             self._digests[path] = digest
         return self._digests[path]
+
+
+def _find_folder(origin: AnyPath, stored: Path) -> str:
+    """Return the folder of a table: of a member of an archive, that of the archive."""
+    return str(origin.parent if isinstance(origin, StorePath) else stored.parent)
 
 
 def _list_files(names: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from penstock.errors import PathError, importing
 from penstock.storage.store_path import AnyPath, StorePath
 
-FileKind: TypeAlias = Literal["csv", "jsonl", "parquet", "arrow"]
+FileKind: TypeAlias = Literal["csv", "jsonl", "parquet", "arrow", "excel"]
 
 TABLE_SUFFIXES: Final[dict[str, FileKind]] = {
     ".csv": "csv",
@@ -28,11 +28,25 @@ TABLE_SUFFIXES: Final[dict[str, FileKind]] = {
     ".feather": "arrow",
     ".ipc": "arrow",
     ".arrows": "arrow",
+    ".xlsx": "excel",
+    ".xlsm": "excel",
+    ".xls": "excel",
+    ".ods": "excel",
 }
+PACKED_SUFFIXES: Final = (".zip", ".bz2", ".xz")
+"""Suffixes of files that hold a table and are unpacked before it is read."""
 
 IMAGE_SUFFIXES = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp")
 _OTHER_IMAGE_SUFFIXES = (".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2", ".ppm", ".pgm", ".svg", ".dcm")
 _SYSTEM_FILES = ("thumbs.db", "desktop.ini", "__macosx")
+
+
+DUCKDB_SCHEME: Final = "duckdb://"
+
+
+def is_duckdb_url(given: object) -> bool:
+    """Return whether data is the URL of a table or query of a DuckDB file."""
+    return isinstance(given, str) and given.lower().startswith(DUCKDB_SCHEME)
 
 
 class ListedFile(NamedTuple):
@@ -74,6 +88,20 @@ def named_kind(path: AnyPath) -> FileKind | None:
         kind = TABLE_SUFFIXES.get(suffixes[-2]) if len(suffixes) > 1 else None
         return kind if kind in ("csv", "jsonl") else None
     return TABLE_SUFFIXES.get(suffixes[-1]) if suffixes else None
+
+
+def is_table_name(name: str) -> bool:
+    """Return whether a file is named like a table, plain or with gzip."""
+    return named_kind(Path(name)) is not None
+
+
+def is_packed_name(name: str) -> bool:
+    """Return whether a file is named like a compressed table or an archive."""
+    path = Path(name)
+    suffix = path.suffix.lower()
+    return suffix == ".zip" or (
+        suffix in PACKED_SUFFIXES and TABLE_SUFFIXES.get(Path(path.stem).suffix.lower()) is not None
+    )
 
 
 def list_folders(folder: AnyPath) -> list[str]:

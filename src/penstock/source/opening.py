@@ -17,11 +17,14 @@ import pyarrow as pa
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
 from penstock.foundation.wording import show
+from penstock.source.archive import split_member
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
 from penstock.source.column import drop_missing_texts
+from penstock.source.duckdb import open_duckdb
 from penstock.source.files import FilesSource
 from penstock.source.folder import ImageFolderSource, find_tables, open_folder
+from penstock.source.listing import is_duckdb_url
 from penstock.source.options import SourceOptions
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
@@ -111,6 +114,8 @@ def _open_any(given: object, options: SourceOptions) -> Source:
 
 
 def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:
+    if is_duckdb_url(given):
+        return open_duckdb(str(given))
     if is_store_path(given):
         return _open_objects([parse_store_path(given)], options)
     path = os.fspath(given)
@@ -169,6 +174,8 @@ def _open_objects(given: list[StorePath], options: SourceOptions) -> Source:
 
 
 def _find_regular(given: str | os.PathLike[str]) -> list[Path]:
+    if split_member(Path(given))[1] is not None:
+        return [Path(given)]
     paths = find_local_files(given)[0]
     for path in paths:
         if path.exists() and not path.is_file():
@@ -187,6 +194,8 @@ def _open_table(given: Any) -> Source | None:
         source = open_pandas(given)
     elif _is_a(given, "polars", "DataFrame"):
         source = open_polars(given)
+    elif _is_a(given, "polars", "LazyFrame"):
+        source = open_polars(given.collect())
     elif _is_a(given, "datasets", "Dataset", "IterableDataset"):
         source = open_hugging_face(given, "Hugging Face data set")
     elif _is_a(given, "datasets", "DatasetDict", "IterableDatasetDict"):

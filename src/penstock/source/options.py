@@ -30,6 +30,7 @@ class SourceOptions:
             other sources: texts that mark a missing value; the empty text is a value there.
         short_rows: Handling of CSV rows with too few cells: "raise" an error, or "fill" them with missing
             values.
+        sheet: Name of the sheet of an Excel or OpenDocument file; None for the first one.
         files_from: Folders and URLs whose files cells of tables may name. Always allowed are the folder of a
             table, and local files for a local table or one in memory.
 
@@ -43,6 +44,7 @@ class SourceOptions:
     missing: tuple[str, ...] = ("",)
     short_rows: ShortRows = "raise"
     header: HeaderLine | None = "first"
+    sheet: str | None = None
     files_from: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -58,6 +60,7 @@ class SourceOptions:
         OptionChecks(self).choice("short_rows", get_args(ShortRows))
         object.__setattr__(self, "header", "none" if self.header is None else self.header)
         OptionChecks(self).choice("header", get_args(HeaderLine))
+        OptionChecks(self).instance("sheet", str, "the name of a sheet")
         for folder in self.files_from:
             if is_store_path(folder):
                 parse_store_path(folder)  # refuses credentials, and protocols that are not supported

@@ -47,6 +47,7 @@ OTHER_OPTIONS = {
     "nan": "value",
     "short_rows": "fill",
     "header": "none",
+    "sheet": "pets",
     "decimal": ",",
     "thousands": " ",
     "files_from": ("s3://photos",),

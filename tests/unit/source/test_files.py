@@ -179,7 +179,6 @@ def test_gzip_that_is_cut_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("name", "facts"),
     [
-        ("x.xlsx", "CSV"),
         ("x.txt", "delimiter"),
         ("x.bin", "'.bin'"),
         ("x", "''"),
@@ -189,6 +188,16 @@ def test_file_of_unknown_kind_is_refused_with_advice(tmp_path, name, facts):
     (tmp_path / name).write_bytes(b"some bytes")
     with raises_with(OptionError, facts):
         open_source(tmp_path / name, SourceOptions())
+
+
+def test_table_of_another_name_is_recognized_by_its_content(tmp_path, read):
+    (tmp_path / "x.txt").write_text("a;b\n1;2\n3;4\n")
+    assert read(tmp_path / "x.txt") == {"a": ["1", "3"], "b": ["2", "4"]}
+    (tmp_path / "x.dat").write_text('[{"a": 1}]')
+    assert read(tmp_path / "x.dat") == {"a": [1]}
+    (tmp_path / "y.txt").write_text("a sentence, with a comma\nand another; one\n")
+    with raises_with(OptionError, "delimiter"):
+        open_source(tmp_path / "y.txt", SourceOptions())
 
 
 def test_text_file_is_a_csv_once_its_delimiter_is_given(tmp_path, read):

@@ -166,8 +166,6 @@ def test_polars_frame(read):
     assert read(frame) == {name: frame[name].to_list() for name in ("s", "c", "l", "b")} | {
         "a": [[1, 2], [3, 4], [5, 6]]
     }
-    with raises_with(OptionError, ".collect()"):
-        open_source(frame.lazy(), SourceOptions())
 
 
 def test_duckdb_relation_is_read_twice(read):

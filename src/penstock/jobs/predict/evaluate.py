@@ -52,7 +52,7 @@ USUAL_SPLIT: Final = "test"
 _TASK_BATCHES: Final = 4  # of a task on Ray: a sample for the importance of inputs has few
 READING: Final = (
     *("on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows", "files_from"),
-    *("header", "decimal", "thousands"),
+    *("header", "sheet", "decimal", "thousands"),
 )
 """Options of `PredictOptions` that an evaluation on raw data also takes."""
 
@@ -88,6 +88,7 @@ class EvaluateChoices(TypedDict, total=False):
     thousands: ThousandsSeparator | None
     short_rows: Literal["raise", "fill"]
     header: HeaderLine | None
+    sheet: str | None
     files_from: str | tuple[str, ...]
 
 
@@ -115,8 +116,8 @@ def evaluate(
         functions: Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them
             already.
         options: Attributes of `penstock.options.EvaluateOptions`; for raw data also `on_error`,
-            `max_rejects`, `delimiter`, `encoding`, `missing`, `decimal`, `thousands`, `short_rows`, `header`
-            and `files_from` of `predict`.
+            `max_rejects`, `delimiter`, `encoding`, `missing`, `decimal`, `thousands`, `short_rows`, `header`,
+            `sheet` and `files_from` of `predict`.
 
     Raises:
         UnknownNameError: The split does not exist, or a field that the model needs does not exist.

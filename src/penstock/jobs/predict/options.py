@@ -55,6 +55,7 @@ class PredictOptions:
         thousands: Separator of thousands of numbers in texts; see `decimal`.
         short_rows: What happens to a row of a CSV with too few cells: "raise" an error, or "fill" it with
             missing values.
+        sheet: Name of the sheet of an Excel file; by default the first one.
         files_from: Folders and URLs whose files cells of tables may name; see `ConvertOptions`.
 
     Example:
@@ -81,6 +82,7 @@ class PredictOptions:
     thousands: ThousandsSeparator | None = None
     short_rows: Literal["raise", "fill"] = "raise"
     header: HeaderLine | None = "first"
+    sheet: str | None = None
     files_from: str | tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -117,6 +119,7 @@ class PredictOptions:
             missing=missing if self.missing is None else tuple(self.missing),
             short_rows=self.short_rows,
             header=self.header,
+            sheet=self.sheet,
             files_from=tuple(self.files_from),
         )
 
@@ -143,6 +146,7 @@ class PredictChoices(TypedDict, total=False):
     thousands: ThousandsSeparator | None
     short_rows: Literal["raise", "fill"]
     header: HeaderLine | None
+    sheet: str | None
     files_from: str | tuple[str, ...]
 
 

@@ -1,0 +1,106 @@
+"""Sheets of Excel and OpenDocument files."""
+
+import datetime
+import sys
+import zipfile
+
+import openpyxl
+import pandas as pd
+import pytest
+
+from penstock.errors import MissingPackageError, OptionError, SourceError
+from penstock.source import excel
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
+from raising import containing, raises_with
+
+FRAME = pd.DataFrame(
+    {
+        "name": ["Rex", None, "Tom"],
+        "age": [3, 4, None],
+        "weight": [1.5, 2.0, 3.25],
+        "code": ["7", 8, "x"],
+        "born": [datetime.datetime(2020, 1, 2, 3)] * 3,
+        "is_cat": [True, False, True],
+    }
+)
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Write a file with two sheets."""
+    path = tmp_path / "pets.xlsx"
+    with pd.ExcelWriter(path) as writer:
+        FRAME.to_excel(writer, sheet_name="pets", index=False)
+        pd.DataFrame({"x": [1]}).to_excel(writer, sheet_name="more", index=False)
+    return path
+
+
+def test_first_sheet_is_read_with_a_note(book, read):
+    found = read(book)
+    assert found["name"] == ["Rex", None, "Tom"]
+    assert found["age"] == [3, 4, None]
+    assert found["weight"] == [1.5, 2.0, 3.25]
+    assert found["code"] == ["7", "8", "x"]  # of several types: text
+    assert found["born"][0] == datetime.datetime(2020, 1, 2, 3)
+    assert found["is_cat"] == [True, False, True]
+    (note,) = open_source(book, SourceOptions()).notes
+    assert note == containing("'pets'", "'more'", "--sheet")
+
+
+def test_sheet_that_is_named_is_read(book, read):
+    assert read(book, sheet="more") == {"x": [1]}
+    assert open_source(book, SourceOptions(sheet="more")).notes == ()
+    with raises_with(OptionError, what="sheet", expected=containing("'pets'", "'more'"), got="'cats'"):
+        open_source(book, SourceOptions(sheet="cats"))
+
+
+def test_sheet_without_a_header_is_read(tmp_path, read):
+    FRAME[["name", "weight"]].to_excel(tmp_path / "a.xlsx", index=False, header=False)
+    found = read(tmp_path / "a.xlsx", header="none")
+    assert found == {"column_1": ["Rex", None, "Tom"], "column_2": [1.5, 2.0, 3.25]}
+
+
+def test_blank_rows_and_columns_are_skipped_and_formulas_have_their_saved_value(tmp_path, read):
+    made = openpyxl.Workbook()
+    sheet = made.active
+    for row in ([None, None], ["a", None, "b", None], [1, None, "=1+1", None], [None], [2, None, 5]):
+        sheet.append(row)
+    made.save(tmp_path / "a.xlsx")
+    assert read(tmp_path / "a.xlsx") == {"a": [1, 2], "b": [None, 5]}  # openpyxl saves no values of formulas
+
+
+def test_open_document_sheet_is_read(tmp_path, read):
+    FRAME[["name", "weight"]].to_excel(tmp_path / "a.ods", index=False)
+    assert read(tmp_path / "a.ods") == {"name": ["Rex", None, "Tom"], "weight": [1.5, 2.0, 3.25]}
+
+
+def test_equal_names_empty_sheets_and_damaged_files_are_refused(tmp_path):
+    pd.DataFrame([["a", "a"], [1, 2]]).to_excel(tmp_path / "a.xlsx", index=False, header=False)
+    with raises_with(SourceError, field="a"):
+        open_source(tmp_path / "a.xlsx", SourceOptions())
+    pd.DataFrame().to_excel(tmp_path / "b.xlsx", index=False)
+    with raises_with(SourceError, what=containing("empty")):
+        open_source(tmp_path / "b.xlsx", SourceOptions())
+    (tmp_path / "c.xlsx").write_bytes(b"PK\x03\x04 no archive")
+    with raises_with(SourceError, what=containing("spreadsheet")):
+        open_source(tmp_path / "c.xlsx", SourceOptions())
+
+
+def test_file_that_expands_too_much_is_refused(book, monkeypatch):
+    monkeypatch.setattr(excel, "MAX_RATIO", 10)
+    with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/zeros.xml", bytes(80 << 20))
+    with raises_with(SourceError, what=containing("expands")):
+        open_source(book, SourceOptions())
+
+
+def test_missing_package_is_named(book, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with raises_with(MissingPackageError, advice=containing("penstock[excel]")):
+        open_source(book, SourceOptions())
+    monkeypatch.undo()
+    (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
+    monkeypatch.setitem(sys.modules, "xlrd", None)
+    with raises_with(MissingPackageError, what=containing("xlrd")):
+        open_source(tmp_path / "a.xls", SourceOptions())
