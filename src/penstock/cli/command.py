@@ -75,7 +75,13 @@ class Command:
                 import_quietly(self.keras)
             module = importlib.import_module(self.module)
         print_detail(f"{args.command}: loading packages: {time.monotonic() - start:.2f} s")
-        return int(module.run(args))
+        if "-" not in (getattr(args, "paths", None) or ()):
+            return int(module.run(args))
+        # Loaded late: the help of a command does not need it.
+        from penstock.cli.standard_input import reading_standard_input  # noqa: PLC0415
+
+        with reading_standard_input(args) as given:
+            return int(module.run(given))
 
 
 def import_quietly(name: str) -> None:

@@ -91,7 +91,9 @@ def _parse_size(text: str) -> int:
 
 
 def _add_inspect(parser: argparse.ArgumentParser) -> None:
-    add_record_files(parser)
+    add_record_files(
+        parser, "TFRecord files, raw data as for convert, a quoted glob pattern, a folder, or - for stdin"
+    )
     parser.add_argument(
         "--head", type=_parse_count, default=0, metavar="N", help="also show the first N records"
     )
@@ -125,6 +127,7 @@ def _add_inspect(parser: argparse.ArgumentParser) -> None:
         help="with --pipeline: split that the code reads (default: train, or the only one)",
     )
     add_declarations(parser)
+    add_text_files(parser, can_store=False, title="reading raw data")
     add_json(parser)
 
 
@@ -261,8 +264,9 @@ CONVERT: Final = Command(
     description="""\
 Convert raw data to TFRecord shards with a manifest: checked, split without leakage, shuffled, with
 statistics, and readable by every TFRecord reader. SOURCE is a CSV, TSV, Parquet, JSON-lines or Arrow file,
-several files, a glob pattern, a folder of images, or TFRecords and data sets, which are written again. OUT is
-a folder, which appears when it is complete, or a .parquet file, to convert a data set back to a table.""",
+several files, a glob pattern, a folder of images, or TFRecords and data sets, which are written again; also
+an Excel or .zip file with a table, duckdb:///FILE?query=SQL, or - for standard input. OUT is a folder, which
+appears when it is complete, or a .parquet file, to convert a data set back to a table.""",
     example="penstock convert pets.csv pets/ --image photo --target adopted",
     add_arguments=_add_convert,
     main_options="--target --id --image --drop --plan --split --group --on-error --overwrite --resume",
@@ -270,12 +274,12 @@ a folder, which appears when it is complete, or a .parquet file, to convert a da
 )
 INSPECT: Final = Command(
     module="penstock.cli.inspect",
-    summary="show what TFRecord files contain",
+    summary="show what TFRecord files and tables contain",
     description="""\
 Show what TFRecord files from any writer contain: fields with type, lengths and an example, counts, sizes and
 compression. For a folder with a manifest, also show how it was made, and statistics of its fields. Reads
-every byte once, except with --compare and --pipeline. Exit status 1 if a file is damaged or not a TFRecord
-file.""",
+every byte once, except with --compare and --pipeline. Of raw data (CSV, Excel, images, and so on), show what
+its columns would become, from the first rows. Exit status 1 if a file is damaged or not a TFRecord file.""",
     example="penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted",
     add_arguments=_add_inspect,
     main_options="--head --target --image --text --tensor --tf --compare",

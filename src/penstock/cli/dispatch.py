@@ -160,7 +160,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     args, unknown = parser.parse_known_args(argv)
     if args.command is None:
         parser.error(f"no command given. Available: {', '.join(COMMANDS)}; see 'penstock --help'.")
-    if "paths" in args and not any(word.startswith("-") for word in unknown):
+    if "paths" in args and not any(word.startswith("-") and word != "-" for word in unknown):
         args.paths += unknown  # argparse accepts no path after an option that follows a path
     elif unknown:
         _refuse_unknown(commands[args.command], unknown)

@@ -1,4 +1,4 @@
-"""`penstock inspect`: show what TFRecord files contain, and how a data set was made."""
+"""`penstock inspect`: show what TFRecord files or raw data contain, and how a data set was made."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ from penstock.cli.terminal import (
     print_table,
 )
 from penstock.decode.sample import Sample
-from penstock.errors import OptionError
+from penstock.errors import OptionError, importing
 from penstock.foundation.terminal import escape, shorten
 from penstock.foundation.wording import format_size
 from penstock.jobs.check.file_check import FileCheck
 from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
 from penstock.jobs.check.tensorflow_code import write_parser
+from penstock.jobs.stored_data import is_raw
 from penstock.read.options import ReadOptions
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
@@ -50,6 +51,11 @@ _PAYLOADS: Final = {
 
 def run(args: argparse.Namespace) -> int:
     """Inspect, print, and return the exit status."""
+    if is_raw(args.paths):
+        with importing("inspecting raw data"):
+            from penstock.cli import inspect_raw  # noqa: PLC0415 - with pyarrow
+
+        return inspect_raw.run(args)
     options = InspectOptions(
         read=read_options(args), num_samples=args.head, declaration=read_declaration(args)
     )

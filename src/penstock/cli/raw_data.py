@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from penstock.cli.convert import ConversionDisplay, read_overrides
 from penstock.cli.option_values import list_given
+from penstock.cli.standard_input import STANDARD_INPUT, name_original
 from penstock.cli.terminal import is_quiet, output_width, print_lines, print_note, print_warning
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
@@ -25,11 +26,12 @@ from penstock.plan.plan import Plan
 from penstock.plan.planner import PlanOverrides
 from penstock.schema.declaration import ColumnDeclaration
 from penstock.shards.options import ConvertOptions, make_options
+from penstock.storage.store_path import is_store_path
 
 _OPTIONS: Final = (
     *("split", "group", "stratify", "split_by", "time", "seed", "delimiter", "encoding", "missing", "nan"),
     "short_rows",
-    *("header", "decimal", "thousands"),
+    *("header", "sheet", "decimal", "thousands"),
     "files_from",
 )
 _ROLES: Final = ("target", "weight", "id", "drop", "rename")
@@ -128,5 +130,11 @@ def _describe(source: Any, overrides: PlanOverrides, options: ConvertOptions) ->
         )
     if columns:
         table["plan"] = {**(overrides.form or {}), "columns": columns}
-    paths = [os.path.abspath(each) for each in ([source] if isinstance(source, str) else source)]  # noqa: PTH100
+    paths = [_name_path(each) for each in ([source] if isinstance(source, str) else source)]
     return {"source": paths if len(paths) > 1 else paths[0], "convert": table}
+
+
+def _name_path(path: str) -> str:
+    """Return the absolute path of a file; URLs and `-` as they are."""
+    name = name_original(path)
+    return name if is_store_path(name) or name == STANDARD_INPUT else os.path.abspath(name)  # noqa: PTH100

@@ -148,7 +148,12 @@ class RawRows:
 
     def show(self, row: int) -> dict[str, Any]:
         """Return a row as a JSON value, with long values shortened."""
-        return {name: _to_json(_value(raw, row)) for name, raw in self.block.columns.items()}
+        return show_row(self.block, row)
+
+
+def show_row(block: Block, row: int) -> dict[str, Any]:
+    """Return a row of a block as a JSON value, with long values shortened."""
+    return {name: _to_json(_value(raw, row)) for name, raw in block.columns.items()}
 
 
 def _value(raw: RawColumn, row: int) -> Any:

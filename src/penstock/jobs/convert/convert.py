@@ -180,7 +180,7 @@ def run_conversion(
     Raises:
         PenstockError: See `convert`.
     """
-    overrides = _override(overrides, options)
+    overrides = combine_overrides(overrides, options)
     if is_stored(source):
         stored = open_stored(source, overrides, options)
         _refuse_own_source(out, stored.paths)
@@ -379,10 +379,10 @@ def plan_conversion(source: object, overrides: PlanOverrides, options: ConvertOp
             got="TFRecords, whose fields are known",
             advice="To see the fields, run 'penstock inspect'.",
         )
-    return make_plan(PeekedSource(open_source(source, options.source)), _override(overrides, options))
+    return make_plan(PeekedSource(open_source(source, options.source)), combine_overrides(overrides, options))
 
 
-def _override(overrides: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
+def combine_overrides(overrides: PlanOverrides, options: ConvertOptions) -> PlanOverrides:
     """Combine what was declared about the columns with the options about columns."""
     return replace(
         overrides,

@@ -1,0 +1,156 @@
+"""Standard input as data: `-` among the paths of a command."""
+
+import argparse
+import bz2
+import gzip
+import io
+import json
+import sys
+import zipfile
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import penstock as ps
+from penstock.cli.main import main
+from penstock.cli.standard_input import find_suffix, name_original, reading_standard_input
+from penstock.errors import OptionError, SourceError
+from raising import containing, raises_with
+
+
+class _Pipe(io.TextIOWrapper):
+    """Standard input with some bytes."""
+
+    def __init__(self, data: bytes, *, is_terminal: bool = False) -> None:
+        super().__init__(io.BytesIO(data))
+        self._is_terminal = is_terminal
+
+    def isatty(self) -> bool:
+        return self._is_terminal
+
+
+@pytest.fixture
+def pipe(monkeypatch):
+    """Set standard input."""
+
+    def pipe(data: bytes, **options):
+        monkeypatch.setattr(sys, "stdin", _Pipe(data, **options))
+
+    return pipe
+
+
+def _parquet() -> bytes:
+    out = io.BytesIO()
+    pq.write_table(pa.table({"a": list(range(30))}), out)
+    return out.getvalue()
+
+
+def _arrow() -> bytes:
+    out = io.BytesIO()
+    table = pa.table({"a": list(range(30))})
+    with pa.ipc.new_stream(out, table.schema) as writer:
+        writer.write_table(table)
+    return out.getvalue()
+
+
+def _excel() -> bytes:
+    out = io.BytesIO()
+    pd.DataFrame({"a": range(30)}).to_excel(out, index=False)
+    return out.getvalue()
+
+
+def _zip(data: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.csv", data)
+    return out.getvalue()
+
+
+CSV = b"a;b\n" + b"".join(b"%d;x\n" % i for i in range(30))
+LINES = b"".join(b'{"a": %d}\n' % i for i in range(30))
+ARRAY = json.dumps([{"a": i} for i in range(30)]).encode()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        CSV,
+        CSV.replace(b";", b"\t"),
+        LINES,
+        ARRAY,
+        gzip.compress(CSV),
+        gzip.compress(ARRAY),
+        bz2.compress(CSV),
+        _zip(CSV),
+        _parquet(),
+        _arrow(),
+        _excel(),
+    ],
+    ids=["csv", "tsv", "lines", "array", "csv.gz", "json.gz", "bz2", "zip", "parquet", "arrow", "excel"],
+)
+def test_data_of_any_format_is_converted(pipe, data, tmp_path, capsys):
+    pipe(data)
+    assert main(["convert", "-", str(tmp_path / "out"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 30
+    dataset = ps.open(tmp_path / "out")
+    assert sorted(row["a"] for split in dataset.splits for row in dataset[split]) == list(range(30))
+
+
+def test_records_are_inspected(pipe, tmp_path, capsys):
+    ps.convert({"a": list(range(30))}, tmp_path / "out", split={"all": 1.0})
+    (shard,) = (tmp_path / "out").glob("*.tfrecord")
+    pipe(shard.read_bytes())
+    assert main(["inspect", "-", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 30
+
+
+def test_same_content_is_resumed_and_other_content_refused(pipe, tmp_path, capsys):
+    command = ["convert", "-", str(tmp_path / "out")]
+    pipe(CSV)
+    assert main(command) == 0
+    pipe(CSV)
+    assert main([*command, "--resume"]) == 0
+    assert "already complete" in capsys.readouterr().err
+    pipe(CSV.replace(b"x", b"y"))
+    assert main([*command, "--resume"]) == 2
+
+
+def test_terminal_or_empty_input_is_refused(pipe):
+    args = argparse.Namespace(command="inspect", paths=["-"])
+    for data, options in ((b"x", {"is_terminal": True}), (b"", {})):
+        pipe(data, **options)
+        with (
+            raises_with(OptionError, what="-", expected=containing("standard input")),
+            reading_standard_input(args),
+        ):
+            pass
+    twice = argparse.Namespace(command="predict", paths=["-", "-"])
+    with raises_with(OptionError, got="twice"), reading_standard_input(twice):
+        pass
+
+
+def test_errors_name_the_input_and_the_file_is_removed(pipe):
+    pipe(b"a,b\n1\n")
+    args = argparse.Namespace(command="predict", paths=["-"])
+    with raises_with(SourceError, path="-"), reading_standard_input(args) as given:
+        (path,) = given.paths
+        assert name_original(path) == "-"
+        raise SourceError("bad", path=path)
+    with pytest.raises(FileNotFoundError):
+        open(path)  # noqa: PTH123, SIM115
+
+
+def test_output_of_a_conversion_is_not_the_input(pipe):
+    pipe(CSV)
+    args = argparse.Namespace(command="convert", paths=["a.csv", "-"], plan=False)
+    with reading_standard_input(args) as given:
+        assert given is args
+    verify = argparse.Namespace(command="verify", paths=["-"])
+    with reading_standard_input(verify) as given:
+        assert given is verify
+
+
+def test_suffix_of_damaged_gzip_is_that_of_text():
+    assert find_suffix(b"\x1f\x8b\x08broken") == ".csv.gz"
