@@ -67,3 +67,11 @@ def check_scale(data: Path, run: Path, field: str) -> None:
         means[name] = abs(float(values.mean()))
     assert means["train"] < 1e-5
     assert means["test"] > 1e-3
+
+
+def test_hugging_face_example_keeps_types_and_names_of_classes(tmp_path, monkeypatch):
+    found = run_example("hugging_face", tmp_path, monkeypatch)
+    assert found["records"] == {"train": 160, "validation": 20, "test": 20}
+    assert found["types"] == {"image": "image", "caption": "text", "side": "category"}
+    assert found["classes"] == ("left", "right")
+    assert (found["image"], found["side"]) == ((32, 16, 16, 3), (32,))
