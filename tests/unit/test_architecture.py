@@ -76,6 +76,7 @@ HEAVY = {
     "pandas": ("source", "decode.arrow"),  # the last: to_pandas() alone
     "polars": ("source",),
     # The last two: to_arrow() and to_ray() alone.
+    "duckdb": {"source.duckdb"},
     "pyarrow": ("source", "plan", "encode", "shards", "jobs", "decode.arrow", "bridge.ray"),
     "PIL": ("encode", "decode", "view.picture"),
     "jinja2": ("report.page", "view.application"),

@@ -18,9 +18,10 @@ from penstock.schema.number_format import NumberFormat
 from penstock.source.block import RawColumn
 from penstock.source.column import drop_missing_texts
 
-FORMATS: Final = tuple(
-    NumberFormat(decimal, thousands)
-    for decimal, thousands in ((".", ","), (",", "."), (".", " "), (",", " "), (".", "'"), (",", "'"))
+FORMATS: Final = (
+    *(NumberFormat(".", ","), NumberFormat(",", ".")),
+    *(NumberFormat(".", " "), NumberFormat(",", " ")),
+    *(NumberFormat(".", "'"), NumberFormat(",", "'")),
 )
 """Formats that are tried; plain numbers are tried before them."""
 

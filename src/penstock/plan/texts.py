@@ -201,7 +201,8 @@ def _read_styled(
         return None
     example = None
     if declared is None:
-        example = next(text for text in texts.to_pylist() if not _NUMBER.fullmatch(text))
+        written: list[Any] = texts.to_pylist()
+        example = next(text for text in written if not _NUMBER.fullmatch(text))
     return found._replace(profile=replace(found.profile, numbers=numbers, example=example))
 
 

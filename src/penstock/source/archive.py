@@ -139,8 +139,9 @@ def _choose(archive: zipfile.ZipFile, path: Path, member: str | None) -> zipfile
                 f"the archive has no member {member!r}", path=path, advice=f"Its members are {names}."
             )
     else:
-        found = [info for info in infos if _is_table(info.filename)] or infos[:2]
-    if len(found) != 1 or not is_table_name(PurePosixPath(found[0].filename).name):
+        # A file of any name may be a table if it is alone: pandas writes such archives.
+        found = [info for info in infos if _is_table(info.filename)] or infos
+    if len(found) != 1:
         names = list_texts([info.filename for info in infos[:_MAX_LISTED]])
         more = f" and {len(infos) - _MAX_LISTED} more" if len(infos) > _MAX_LISTED else ""
         example = found[0].filename if found else "pets.csv"

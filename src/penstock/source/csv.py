@@ -263,7 +263,7 @@ class CsvFile:
             for batch in pyarrow.csv.open_csv(
                 file,
                 read_options=pyarrow.csv.ReadOptions(
-                    block_size=piece_bytes, column_names=None if self._has_header else self.header.names
+                    block_size=piece_bytes, column_names=None if self._has_header else list(self.header.names)
                 ),
                 parse_options=pyarrow.csv.ParseOptions(
                     delimiter=self._delimiter.decode(), newlines_in_values=True

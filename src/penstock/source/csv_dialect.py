@@ -94,8 +94,9 @@ def find_dialect(text: TextFile, options: SourceOptions) -> CsvDialect:
         SourceError: The compressed stream is damaged, or bytes are not valid in the encoding.
     """
     sample, is_whole = _take_sample(text)
+    notes: list[str] = []
     if options.delimiter is not None:
-        delimiter, notes = options.delimiter.encode(), []
+        delimiter = options.delimiter.encode()
     else:
         delimiter, notes = _choose_delimiter(_name_delimiter(text.path), sample, is_whole=is_whole)
     first, rest = _split_first(sample, delimiter)
@@ -116,11 +117,12 @@ def find_dialect(text: TextFile, options: SourceOptions) -> CsvDialect:
     return CsvDialect(delimiter, skips, strips, is_data, tuple(notes))
 
 
-def is_table(sample: bytes) -> bool:
+def is_table(sample: bytes, *, is_whole: bool) -> bool:
     """Return whether a delimiter divides all rows of a text into the same number of cells, at least two.
 
     Args:
         sample: First bytes of a file of unknown kind.
+        is_whole: Whether the file has no others.
     """
     try:
         text = sample.decode()
@@ -131,7 +133,7 @@ def is_table(sample: bytes) -> bool:
     if not all(char.isprintable() or char in "\t\r\n\ufeff" for char in text):
         return False
     for each in DELIMITERS:
-        counts = [len(cells) for cells in _list_cells(sample, each.encode(), is_whole=False)]
+        counts = [len(cells) for cells in _list_cells(sample, each.encode(), is_whole=is_whole)]
         if len(counts) > 1 and counts[0] > 1 and len(set(counts)) == 1:
             return True
     return False

@@ -71,7 +71,7 @@ def find_kind(path: AnyPath, options: SourceOptions) -> FileKind:
         first = open_path(path).read(0, FIRST_BYTES)
         kind = next((kind for magic, kind in _MAGICS.items() if first.startswith(magic)), None)
         is_text = kind is None and path.suffix.lower() not in _ADVICE_ONLY
-        if options.delimiter is not None or (is_text and is_table(first)):
+        if options.delimiter is not None or (is_text and is_table(first, is_whole=len(first) < FIRST_BYTES)):
             kind = kind or "csv"
         elif is_text and name_content(first) == "JSON":
             kind = "jsonl"

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.errors import CellError, NoSuchPathError, SourceError
+from penstock.errors import CellError, NoSuchPathError, OptionError, SourceError
 from penstock.jobs.convert.convert import convert
 from penstock.schema.scalar import Number
 from penstock.source.opening import open_source
@@ -67,10 +67,17 @@ def test_zip_with_several_tables_lists_them_and_reads_the_one_that_is_named(pack
         opened(path / "c.csv")
 
 
-@pytest.mark.parametrize("members", [{}, {"a.txt": b"x"}, {"a.png": b"x", "b.png": b"y"}])
+@pytest.mark.parametrize("members", [{}, {"a.png": b"x", "b.png": b"y"}])
 def test_zip_without_a_table_is_refused(pack, members):
     with raises_with(SourceError, what=containing("tables"), expected="one"):
         opened(pack(members))
+
+
+def test_zip_with_one_file_of_another_name_is_read_if_it_is_a_table(pack, read):
+    assert read(pack({"pets": b"a,b\n1,2\n"})) == {"a": ["1"], "b": ["2"]}
+    path = pack({"a.txt": b"x"})
+    with raises_with(OptionError, what="kind of file", path=str(path)):
+        opened(path)
 
 
 def test_zip_that_names_other_folders_writes_nothing_there(pack, read, tmp_path):

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import io
+import json
+import zipfile
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -36,6 +41,28 @@ def test_a_table_in_a_store_gives_the_same_shards_as_its_copy(tables, tmp_path, 
     ]
     assert remote.manifest.source == near.manifest.source
     assert remote.manifest.request == near.manifest.request
+
+
+def test_tables_in_a_store_are_detected_and_unpacked_like_local_ones(tables, s3_port, tmp_path):
+    rows = list(zip(COLUMNS["height"].tolist(), COLUMNS["sold"].tolist(), strict=True))
+    text = "height;sold\n" + "".join(f"{str(a).replace('.', ',')};{b}\n" for a, b in rows)
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("pets.csv", text)
+    objects = {
+        "a.csv": text.encode(),
+        "b.csv.gz": gzip.compress(text.encode()),
+        "c.zip": archive.getvalue(),
+        "d.json": json.dumps([{"height": a, "sold": b} for a, b in rows]).encode(),
+    }
+    near = ps.convert(tables / "pets.csv", tmp_path / "near", target="sold")
+    for name, data in objects.items():
+        put_object(s3_port, "animals", f"other kinds/{name}", data)
+        found = ps.convert(f"s3://animals/other kinds/{name}", tmp_path / name, target="sold")
+        assert [each.sha256 for each in found.manifest.shards()] == [
+            each.sha256 for each in near.manifest.shards()
+        ]
+        assert found.manifest.source[0]["name"] == name
 
 
 def test_patterns_match_several_tables(tables, tmp_path):

@@ -2,6 +2,7 @@
 
 import json
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,6 +160,26 @@ def test_rows_with_unknown_classes_of_any_kind_are_left_out(values, unknown, fie
     assert mentions(caught.value.expected, "run")
     found = evaluate(run, more, on_error="skip", **QUICK)
     assert (found.records, found.targets) == (60, evaluate(run, rows, **QUICK).targets)
+
+
+@pytest.mark.parametrize("kind", ["semicolons", "json", "zip", "xlsx", "duckdb", "numbers"])
+def test_table_of_any_source_of_a_conversion_is_evaluated(kind, run, stored, tmp_path):
+    frame = pd.DataFrame(ROWS)
+    frame["list"] = frame["list"].map(json.dumps)
+    path = tmp_path / f"labelled.{kind if kind in ('json', 'zip', 'xlsx') else 'csv'}"
+    if kind == "json":
+        path.write_text(json.dumps({"count": 60, "data": ROWS}))
+    elif kind == "xlsx":
+        frame.to_excel(path, index=False)
+    elif kind == "duckdb":
+        with duckdb.connect(str(tmp_path / "pets.db")) as connection:
+            connection.register("frame", frame)
+            connection.execute("CREATE TABLE pets AS SELECT * FROM frame")
+        path = f"duckdb:///{tmp_path}/pets.db?table=pets"
+    else:
+        frame.to_csv(path, index=False, sep=";", decimal="," if kind == "numbers" else ".")
+    found = evaluate(run, path, slices=["kind"], **QUICK)
+    assert (found.records, found.targets) == (60, evaluate(run, ROWS, **QUICK).targets)
 
 
 def test_text_options_and_splits_of_raw_data(run, tmp_path):
