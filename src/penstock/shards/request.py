@@ -245,11 +245,14 @@ def refuse_unrepeatable(name: str, folder: AnyPath) -> OptionError:
 def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
     """Return what is needed to convert new rows in the same way: the plan, and options that change values.
 
-    The texts that mark a missing value are listed if they are not the default.
+    The texts that mark a missing value, the delimiter and the lack of a header are listed if they are not the
+    default.
     """
     words = sorted(set(options.missing))
     missing = {} if words == [""] else {"missing": words}
-    return {**plan.to_form(), "resize": options.resize, **missing}
+    delimiter = {} if options.delimiter is None else {"delimiter": options.delimiter}
+    header = {} if options.header == "first" else {"header": options.header}
+    return {**plan.to_form(), "resize": options.resize, **missing, **delimiter, **header}
 
 
 def request_raw(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -35,6 +36,7 @@ from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Source
+from penstock.source.csv_dialect import DELIMITERS
 from penstock.source.folder import ImageFolderSource
 from penstock.source.listing import IMAGE_SUFFIXES
 from penstock.source.opening import open_source
@@ -70,6 +72,10 @@ def open_new_data(
     if options.split is not None:
         raise OptionError("split", expected="none for raw data, which has no splits", got=repr(options.split))
     reading = options.read_as(recipe.missing)
+    if options.delimiter is None and recipe.delimiter is not None and recipe.delimiter not in DELIMITERS:
+        reading = replace(reading, delimiter=recipe.delimiter)  # others are detected in each file
+    if not recipe.has_header:
+        reading = replace(reading, header="none")
     source, is_images = _open_raw(data, reading)
     wanted = Wanted(inputs, recipe, tuple(options.keep), is_images, options.numbers)
     return NewRawRows(source, wanted, reading, batch_size, None if _is_paths(data) else rules)

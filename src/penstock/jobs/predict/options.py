@@ -46,9 +46,10 @@ class PredictOptions:
             This process reads and transforms the data, and writes the output, in both.
         address: Address of the Ray cluster; see `ConvertOptions`.
         resume: Whether to use the predictions that an interrupted run with engine="ray" has saved.
-        delimiter: Delimiter of the cells of a CSV; by default detected from the first rows of each file.
+        delimiter: Delimiter of the cells of a CSV; by default detected from the first rows of each file, or
+            that of training if it is not one of those that are detected.
         header: Whether the "first" line of a CSV has the names of the columns, or "none" does; see
-            `ConvertOptions`.
+            `ConvertOptions`. After training on data without a header, there is none.
         encoding: Encoding of a CSV.
         missing: Cells of a CSV that mark a missing value; by default those of the run's conversion.
         decimal: Decimal separator of numbers in texts; by default that of the column in training, if it fits.

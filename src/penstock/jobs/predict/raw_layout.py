@@ -40,6 +40,8 @@ class Recipe:
         forms: Representation of values in the columns, by field; "value" is not listed.
         resize: Length that the shorter side of images was resized to, or None.
         missing: Cells of a CSV that marked a missing value.
+        delimiter: Delimiter that was declared, or None.
+        has_header: Whether the first line of a CSV had the names of the columns.
         words: Texts that marked a missing value in a column, by field.
         nans: Meaning of NaN in a column, by field; "missing" is not listed.
         numbers: Formats of numbers in texts of a column, by field; plain ones are not listed.
@@ -53,6 +55,8 @@ class Recipe:
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     nans: Mapping[str, NanMeaning] = field(default_factory=dict)
     numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
+    delimiter: str | None = None
+    has_header: bool = True
 
 
 def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath | None) -> Recipe:
@@ -76,8 +80,12 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath |
     if plan is not None and not isinstance(plan, Mapping):
         raise SchemaError("plan of the run", field="$.plan", expected="an object", got=show(plan))
     missing = _find_missing(plan, settings.get("convert"))
+    reading = {
+        "delimiter": _find_text("delimiter", plan, settings.get("convert")),
+        "has_header": _find_text("header", plan, settings.get("convert")) != "none",
+    }
     if not plan:
-        return Recipe(whole, missing=missing)
+        return Recipe(whole, missing=missing, **cast("Any", reading))
     resize = plan.get("resize")
     if resize is not None and (
         not isinstance(resize, int) or isinstance(resize, bool) or not 1 <= resize < 2**31
@@ -96,6 +104,7 @@ def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath |
         {name: each.missing for name, (_, each) in named.items() if each.missing},
         {name: each.nan for name, (_, each) in named.items() if each.nan is not None},
         {name: each.numbers for name, (_, each) in named.items() if each.numbers is not None},
+        **cast("Any", reading),
     )
 
 
@@ -130,6 +139,15 @@ def _find_missing(plan: object, converted: object) -> tuple[str, ...]:
             raise SchemaError("missing of the run's data", expected="a list of texts", got=show(words))
         return tuple(words)
     return ("",)
+
+
+def _find_text(name: str, plan: object, converted: object) -> str | None:
+    """Return an option of the data set, else of the run's options, if it was declared."""
+    for table in (plan, converted):
+        value = table.get(name) if isinstance(table, Mapping) else None
+        if isinstance(value, str):
+            return value
+    return None
 
 
 def _find_manifest(data: AnyPath | None) -> Manifest | None:

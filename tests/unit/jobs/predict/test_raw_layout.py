@@ -99,3 +99,15 @@ def test_conversion_that_is_resumed_with_other_words_is_another(pets, tmp_path):
     with pytest.raises(ps.errors.OptionError) as caught:
         ps.convert(source, tmp_path / "set", missing=("", "NA", "none", "nil"), **options)
     assert caught.value.field == "missing"
+
+
+def test_prediction_reads_files_as_they_were_declared_in_training(tmp_path):
+    rows = "".join(f"{n}^{n % 7}^{'ab'[n % 2]}\n" for n in range(60))
+    (tmp_path / "train.csv").write_text(rows)
+    options = {"delimiter": "^", "header": "none", "target": "column_3"}
+    run = fit_run(tmp_path / "train.csv", tmp_path / "out", **options)
+    (tmp_path / "new.csv").write_text("5^5\n6^6\n")
+    (tmp_path / "other.csv").write_text("5;5\n6;6\n")
+    assert predict(run, tmp_path / "new.csv").num_rows == 2
+    assert predict(run, tmp_path / "other.csv", delimiter=";").num_rows == 2
+    assert run.asked[0]["column_2"].tolist() == run.asked[1]["column_2"].tolist()
