@@ -61,6 +61,15 @@ class Command:
             OptionError: An option that needs a local path names something in an object store.
             MissingPackageError: A package that the command needs is not installed.
         """
+        if "-" not in (getattr(args, "paths", None) or ()):
+            return self._run(args)
+        # Loaded late: the help of a command does not need it.
+        from penstock.cli.standard_input import reading_standard_input  # noqa: PLC0415
+
+        with reading_standard_input(args) as given:
+            return self._run(given)
+
+    def _run(self, args: argparse.Namespace) -> int:
         for name in _LOCAL_OPTIONS:
             value = getattr(args, name, None)
             if isinstance(value, str):
@@ -75,13 +84,7 @@ class Command:
                 import_quietly(self.keras)
             module = importlib.import_module(self.module)
         print_detail(f"{args.command}: loading packages: {time.monotonic() - start:.2f} s")
-        if "-" not in (getattr(args, "paths", None) or ()):
-            return int(module.run(args))
-        # Loaded late: the help of a command does not need it.
-        from penstock.cli.standard_input import reading_standard_input  # noqa: PLC0415
-
-        with reading_standard_input(args) as given:
-            return int(module.run(given))
+        return int(module.run(args))
 
 
 def import_quietly(name: str) -> None:

@@ -30,6 +30,7 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.shards.manifest import MANIFEST_NAME, load_manifest
+from penstock.source.archive import split_member
 from penstock.source.listing import (
     IMAGE_SUFFIXES,
     is_duckdb_url,
@@ -70,7 +71,8 @@ def is_stored(given: object) -> bool:
         return False
     if len(paths) > 1:
         for path in paths:
-            if not glob.has_magic(path) and not is_store_path(path):
+            is_member = split_member(Path(path))[1] is not None
+            if not glob.has_magic(path) and not is_store_path(path) and not is_member:
                 refuse_missing(Path(path))
     found = {entry: is_record for path in paths for entry, is_record in _classify(path).items()}
     if len(set(found.values())) > 1:

@@ -131,6 +131,13 @@ def test_terminal_or_empty_input_is_refused(pipe):
         pass
 
 
+@pytest.mark.parametrize("command", [["convert", "-", "out"], ["train", "-"], ["predict", "run", "-"]])
+def test_terminal_is_refused_by_every_command_before_it_begins(pipe, command, capsys):
+    pipe(b"", is_terminal=True)
+    assert main(command) == 2
+    assert "got a terminal" in capsys.readouterr().err
+
+
 def test_errors_name_the_input_and_the_file_is_removed(pipe):
     pipe(b"a,b\n1\n")
     args = argparse.Namespace(command="predict", paths=["-"])

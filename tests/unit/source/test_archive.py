@@ -11,6 +11,7 @@ import pytest
 
 from penstock.errors import CellError, NoSuchPathError, OptionError, SourceError
 from penstock.jobs.convert.convert import convert
+from penstock.jobs.stored_data import is_stored
 from penstock.schema.scalar import Number
 from penstock.source.opening import open_source
 from penstock.source.options import SourceOptions
@@ -63,6 +64,7 @@ def test_zip_with_several_tables_lists_them_and_reads_the_one_that_is_named(pack
         opened(path)
     assert read(path / "a.csv") == {"x": ["1"]}
     assert read(str(path / "sub" / "b.csv")) == {"y": ["2"]}
+    assert not is_stored([str(path / "a.csv"), str(path / "sub" / "b.csv")])
     with raises_with(NoSuchPathError, what=containing("c.csv"), advice=containing("'a.csv'")):
         opened(path / "c.csv")
 
