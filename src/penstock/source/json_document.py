@@ -20,9 +20,11 @@ MAX_ITEM_BYTES: Final = 256 << 20
 """Maximum size of a row."""
 
 _LINES_BYTES: Final = 1 << 20
-_STRING: Final = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
-_BRACKETS: Final = re.compile(_STRING + rb'|["\[\]{}]', re.DOTALL)
-_TOKENS: Final = re.compile(_STRING + rb'|["\[\]{},:]|[^\s"\[\]{},:]+', re.DOTALL)
+_BRACKETS: Final = re.compile(rb'["\[\]{}]')
+_TOKENS: Final = re.compile(rb'["\[\]{},:]|[^\s"\[\]{},:]+')
+# The repeated group is bounded, because `re` keeps some 100 bytes of memory for each repetition.
+_INSIDE: Final = re.compile(rb'[^"\\]*(?:\\.[^"\\]*){0,1000}', re.DOTALL)
+_MAX_KEY_BYTES: Final = 1000
 _KINDS: Final = {b"[": "an array", b'"': "a string", b"n": "null", b"t": "true", b"f": "false"}
 
 
@@ -147,19 +149,38 @@ def _cut(chunks: Iterable[bytes], layout: JsonLayout) -> Iterator[bytes]:
         offset += len(chunk)
 
 
+def _skip_string(window: bytes, position: int) -> tuple[int, bool]:
+    """Return the position after the string around `position`, or where to continue, and whether it ends."""
+    while True:
+        match = _INSIDE.match(window, position)
+        end = position if match is None else match.end()
+        if window[end : end + 1] == b'"':
+            return end + 1, True
+        if end >= len(window) - 1:  # the end, or a backslash whose character follows in the next chunk
+            return end, False
+        position = end
+
+
 def _list_items(  # noqa: PLR0912 - one branch per kind of token
     chunks: Iterable[bytes], path: Path
 ) -> Iterator[bytes]:
     """Yield the objects of an array, whose bracket is the first byte."""
     window, position, start, depth, number = b"", 0, None, 0, 0
-    is_ended, needs_comma = False, False
+    is_ended, needs_comma, is_inside = False, False, False
     for chunk in _with_end(chunks):
         window += chunk
-        while match := (_BRACKETS if depth > 1 else _TOKENS).search(window, position):
+        if is_inside:
+            position, is_closed = _skip_string(window, position)
+            is_inside = not is_closed
+        while not is_inside and (match := (_BRACKETS if depth > 1 else _TOKENS).search(window, position)):
             token = match[0]
-            if (token == b'"' or match.end() == len(window)) and chunk:
+            if match.end() == len(window) and chunk:
                 break  # it may continue in the next chunk
             position = match.end()
+            if depth > 1 and token == b'"':
+                position, is_closed = _skip_string(window, position)
+                is_inside = not is_closed
+                continue
             if is_ended:
                 raise _broken(path, number, "the end of the file", "more text")
             if depth == 1 and token == b"," and needs_comma:
@@ -218,15 +239,31 @@ class _Scanner:
     def tokens(self, chunks: Iterable[bytes]) -> Iterator[_Token]:
         """Yield the tokens; at depth 2, only brackets."""
         window, position, offset, depth = b"", 0, 0, 0
+        key: bytes | None = None  # the beginning of a string that is not closed yet
         for chunk in _with_end(chunks):
             window += chunk
-            while match := (_BRACKETS if depth > 1 else _TOKENS).search(window, position):
+            while True:
+                if key is not None:
+                    end, is_closed = _skip_string(window, position)
+                    key = (key + window[position:end])[:_MAX_KEY_BYTES]
+                    position = end
+                    if not is_closed:
+                        break
+                    if depth < 2:
+                        yield _Token(key, depth, offset + position - 1)
+                    key = None
+                match = (_BRACKETS if depth > 1 else _TOKENS).search(window, position)
+                if match is None:
+                    break
                 token = match[0]
-                if (token == b'"' or match.end() == len(window)) and chunk:
+                if match.end() == len(window) and chunk:
                     break  # it may continue in the next chunk
                 if offset or position:
                     self.num_lines += window.count(b"\n", position, match.start())
                 position = match.end()
+                if token == b'"':
+                    key = token
+                    continue
                 depth -= token in (b"}", b"]")
                 text = token.removeprefix(BYTE_ORDER_MARK)
                 if text and (depth < 2 or token in (b"{", b"[")) and depth < 3:

@@ -128,3 +128,10 @@ def test_item_that_is_too_large_is_refused(tmp_path, monkeypatch):
     chunks = [b'[{"a": "', *([b"x" * 100] * 100), b'"}]']
     with raises_with(SourceError, row=1, got="more"):
         list(split_rows(chunks, JsonLayout(0), tmp_path))
+
+
+def test_strings_of_many_escapes_over_many_chunks_are_read(tmp_path):
+    text = json.dumps({"\\" * 3000: 1, "data": [{"a": '\\"\n' * 200_000}, {"a": "]}"}]}).encode()
+    chunks = [text[i : i + 65_537] for i in range(0, len(text), 65_537)]
+    lines = b"".join(split_rows(chunks, find_layout(chunks, tmp_path), tmp_path)).splitlines()
+    assert [json.loads(line)["a"] for line in lines] == ['\\"\n' * 200_000, "]}"]
