@@ -240,7 +240,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
             return
         known = {name: float(value) for name, value in (logs or {}).items()}
         rate = getattr(self.model.optimizer, "learning_rate", None)
-        rates = {} if rate is None else {"learning_rate": float(rate.__array__())}
+        rates = {} if rate is None else {"learning_rate": float(copy_array(rate))}
         waited = journal.loader.stats().wait_seconds - self._began[1].wait_seconds
         # What comes after the last step of an epoch is its validation.
         validated = journal.clock() - self._stepped if VALIDATION_LOSS in known else 0.0

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import keras
 import numpy as np
 from keras.src.random.seed_generator import global_seed_generator
 from numpy.typing import NDArray
@@ -78,7 +79,9 @@ class Snapshot:
 
 
 def copy_array(variable: Any) -> NDArray[Any]:
-    """Return a copy of the value of a Keras variable."""
+    """Return a copy of the value of a Keras variable or a tensor, on whatever device it is."""
+    if keras.backend.backend() == "torch":  # whose __array__ refuses what is on a GPU
+        return np.array(keras.ops.convert_to_numpy(variable))
     return np.array(variable.__array__())  # np.array(variable) warns: Keras does not support `copy`
 
 
