@@ -282,7 +282,7 @@ every byte once, except with --compare and --pipeline. Of raw data (CSV, Excel, 
 its columns would become, from the first rows. Exit status 1 if a file is damaged or not a TFRecord file.""",
     example="penstock inspect pets/ --head 2 --tensor mask:64x64:uint8 --target adopted",
     add_arguments=_add_inspect,
-    main_options="--head --target --image --text --tensor --tf --compare",
+    main_options="--head --target --image --text --tensor --code --tf --compare",
 )
 VIEW: Final = Command(
     module="penstock.cli.view",

@@ -39,7 +39,7 @@ from penstock.statistics.summary import Distribution, FieldStatistics, Frequenci
 _MAX_SOURCES: Final = 3
 _MAX_VALUES: Final = 3
 _MAX_CHARS: Final = 400  # of a value of a sample
-_OWN_OPTIONS: Final = {"--head": 1, "--tf": 0, "--pipeline": 1, "--split": 1, "--compare": 1}
+_OWN_OPTIONS: Final = {"--head": 1, "--code": 1, "--tf": 0, "--pipeline": 1, "--split": 1, "--compare": 1}
 """Options that no other command has, with the number of their values."""
 _PAYLOADS: Final = {
     "example": " (Examples)",
@@ -74,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
         from penstock.jobs.check.training_code import write_training  # noqa: PLC0415 - as above
 
         print(write_training(args.paths, args.code, options), end="")
+        suggest_next(args, "inspect", *list_paths(args))
         return 0
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)

@@ -10,10 +10,18 @@ import json
 from itertools import islice
 from typing import Any, Final
 
+from penstock.cli.next_command import can_train, repeat_words, suggest_next
 from penstock.cli.option_values import list_given, read_declaration
-from penstock.cli.terminal import format_count, format_value, print_message, print_table
+from penstock.cli.terminal import (
+    format_count,
+    format_value,
+    output_width,
+    print_note,
+    print_table,
+    print_warning,
+)
 from penstock.errors import OptionError
-from penstock.foundation.terminal import escape, shorten, terminal_width
+from penstock.foundation.terminal import escape, shorten
 from penstock.foundation.wording import format_size
 from penstock.jobs.check.inspect_raw import RawInspection, inspect_raw
 from penstock.plan.planner import PlanOverrides
@@ -54,6 +62,11 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps({**form, "head": list(found.rows[: args.head])} if args.head else form))
     else:
         _print(found, args)
+    words = repeat_words(args, {"--head": 1})
+    if overrides.target is not None and can_train():
+        suggest_next(args, "train", *words)
+    else:
+        suggest_next(args, "convert", *words, "--plan")
     return 0
 
 
@@ -79,9 +92,9 @@ def _print(found: RawInspection, args: argparse.Namespace) -> None:
     for number, row in enumerate(found.rows[: args.head], 1):
         _print_row(number, row)
     for note in found.notes:
-        print_message(f"note: {note}")
+        print_note(note)
     for warning in found.plan.warnings:
-        print_message(f"warning: {warning}")
+        print_warning(warning)
     more = "" if found.is_whole else "the first "
     size = "" if found.num_bytes is None else f", {format_size(found.num_bytes)}"
     print(f"{more}{format_count(found.num_rows, 'row')} of {escape(found.name)}{size}")
@@ -92,7 +105,7 @@ def _print_row(number: int, row: dict[str, Any]) -> None:
     indent = max(map(len, names), default=0)
     print(f"row {number}")
     for name, value in names.items():
-        print(f"  {name:{indent}}  {shorten(value, max(20, terminal_width() - indent - 4))}")
+        print(f"  {name:{indent}}  {shorten(value, max(20, output_width() - indent - 4))}")
     print()
 
 

@@ -17,13 +17,12 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from penstock.errors import OptionError
-from penstock.source.table_copy import naming_originals
+from penstock.source.table_copy import SPOOL_PREFIX, is_spooled, naming_originals
 from penstock.storage.atomic import write_failure
 from penstock.storage.compression import begins_with_record
 
 STANDARD_INPUT: Final = "-"
 _COMMANDS: Final = ("convert", "inspect", "train", "predict", "evaluate")
-_FOLDER: Final = "penstock-stdin-"
 _FIRST_BYTES: Final = 64 << 10
 _MAGICS: Final = {
     b"PAR1": ".parquet",
@@ -59,16 +58,25 @@ def reading_standard_input(args: argparse.Namespace) -> Iterator[argparse.Namesp
             got="a terminal",
             advice=f"Pass it with a pipe: cat pets.csv | penstock {args.command} - …, or name a file.",
         )
-    with TemporaryDirectory(prefix=_FOLDER) as folder:
+    with TemporaryDirectory(prefix=SPOOL_PREFIX) as folder:
         file = _spool(Path(folder))
         given = [str(file) if path == STANDARD_INPUT else path for path in data]
         with naming_originals({str(file): STANDARD_INPUT}):
-            yield argparse.Namespace(**{**vars(args), "paths": [*given, *paths[len(data) :]]})
+            changed = argparse.Namespace(**{**vars(args), "paths": [*given, *paths[len(data) :]]})
+            yield changed
+        args.next_command = _find_repeatable(getattr(changed, "next_command", None), folder)
+
+
+def _find_repeatable(command: str | None, folder: str) -> str | None:
+    """Return the command to run next, unless it needs standard input, which is read already."""
+    if command is None or folder in command or STANDARD_INPUT in command.split():
+        return None
+    return command
 
 
 def name_original(path: str) -> str:
     """Return `-` for the file of standard input, and other paths as they are."""
-    return STANDARD_INPUT if Path(path).parent.name.startswith(_FOLDER) else path
+    return STANDARD_INPUT if is_spooled(Path(path)) else path
 
 
 def _spool(folder: Path) -> Path:

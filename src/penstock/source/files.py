@@ -27,7 +27,7 @@ from penstock.source.cutter import BlockRows, cut_tables
 from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, is_packed_name, named_kind
 from penstock.source.options import SourceOptions
-from penstock.source.table_copy import TableCopy, naming_originals
+from penstock.source.table_copy import TableCopy, is_spooled, naming_originals
 from penstock.storage.compression import FIRST_BYTES, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.storage.paths import open_path, write_name
@@ -296,7 +296,9 @@ class FilesSource:
 
 
 def _find_folder(origin: AnyPath, stored: Path) -> str:
-    """Return the folder of a table: of a member of an archive, that of the archive."""
+    """Return the folder of a table: of an archive for its member, the working folder for standard input."""
+    if is_spooled(stored):
+        return str(Path.cwd())
     return str(origin.parent if isinstance(origin, StorePath) else stored.parent)
 
 

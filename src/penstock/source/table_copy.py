@@ -1,6 +1,7 @@
-"""Local copies of tables in object stores: readers of tables need files that they can seek in.
+"""Local copies of tables: readers of tables need files that they can seek in.
 
 In: a `StorePath`. Out: a file on the local disk with one version of the object, removed with its `TableCopy`.
+The command line copies standard input to a folder that is recognized here.
 """
 
 from __future__ import annotations
@@ -11,10 +12,20 @@ import weakref
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from penstock.errors import ChangedFileError, PenstockError, importing
 from penstock.storage.atomic import write_failure
 from penstock.storage.store_path import StorePath
+
+SPOOL_PREFIX: Final = "penstock-stdin-"
+"""Beginning of the name of a folder with a copy of standard input, in the temporary folder."""
+
+
+def is_spooled(path: Path) -> bool:
+    """Whether a file is a copy of standard input."""
+    folder = path.parent
+    return folder.name.startswith(SPOOL_PREFIX) and folder.parent == Path(tempfile.gettempdir())
 
 
 class TableCopy:

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from pasted_lines import find_next
 from penstock.cli.main import main
 
 ROWS = pd.DataFrame({"name": ["Rex", None, "Tom"] * 10, "age": list(range(30)), "price": ["3,14"] * 30})
@@ -69,6 +70,16 @@ def test_table_is_printed_with_notes_and_warnings(sources, capsys):
     assert "note: de.csv: read with delimiter ';'." in err
     assert main(["inspect", "de.csv", "--delimiter", ",", "--json"]) == 0
     assert list(json.loads(capsys.readouterr().out)["columns"]) == ["a;b"]
+
+
+def test_next_command_of_a_table_works_when_pasted(sources, capsys):
+    assert main(["inspect", "pets.csv", "--head", "1"]) == 0
+    words = find_next(capsys.readouterr().err)
+    assert words[1:] == ["convert", "pets.csv", "--plan"]
+    assert main(words[1:]) == 0
+    assert "columns:" in capsys.readouterr().out
+    assert main(["inspect", "pets.csv", "--target", "age"]) == 0
+    assert find_next(capsys.readouterr().err)[1:] == ["train", "pets.csv", "--target", "age"]
 
 
 def test_folder_of_images_is_inspected(tmp_path, capsys):

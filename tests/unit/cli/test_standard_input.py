@@ -9,6 +9,7 @@ import sys
 import zipfile
 
 import pandas as pd
+import PIL.Image
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -157,6 +158,27 @@ def test_output_of_a_conversion_is_not_the_input(pipe):
     verify = argparse.Namespace(command="verify", paths=["-"])
     with reading_standard_input(verify) as given:
         assert given is verify
+
+
+def test_relative_names_of_images_are_looked_up_in_the_working_folder(pipe, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "photos").mkdir()
+    pixels = [PIL.Image.new("RGB", (4, 4), (number, 0, 0)) for number in range(30)]
+    for number, image in enumerate(pixels):
+        image.save(tmp_path / "photos" / f"{number}.png")
+    rows = "".join(f"photos/{number}.png,{number % 2}\n" for number in range(30))
+    pipe(f"photo,label\n{rows}".encode())
+    assert main(["convert", "-", "out", "--target", "label"]) == 0
+    dataset = ps.open("out")
+    stored = {row["photo"] for split in dataset.splits for row in dataset[split]}
+    assert stored == {(tmp_path / "photos" / f"{number}.png").read_bytes() for number in range(30)}
+    assert capsys.readouterr().err.rstrip().endswith("penstock train out")
+
+
+def test_next_command_that_would_read_the_input_again_is_left_out(pipe, capsys):
+    pipe(CSV)
+    assert main(["inspect", "-"]) == 0
+    assert "Next:" not in capsys.readouterr().err
 
 
 def test_suffix_of_damaged_gzip_is_that_of_text():

@@ -4,6 +4,7 @@ import json
 import math
 from types import SimpleNamespace
 
+import keras
 import numpy as np
 import pytest
 
@@ -36,6 +37,19 @@ class Variable:
     def assign(self, array):
         assert array.dtype == self.array.dtype
         self.array = array
+
+
+class GpuValue:
+    """A value as torch has it on a GPU."""
+
+    def __array__(self):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+
+def test_value_on_a_gpu_is_copied_by_the_backend(monkeypatch):
+    monkeypatch.setattr(keras.backend, "backend", lambda: "torch")
+    monkeypatch.setattr(keras.ops, "convert_to_numpy", lambda value: np.array([1.0, 2.0], np.float32))
+    assert copy_array(GpuValue()).tolist() == [1.0, 2.0]
 
 
 def make_model(scale=1.0, with_optimizer=True):
