@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,10 @@ def test_train_takes_the_data_first_and_the_rest_by_keyword():
     positional = [name for name, each in parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
     assert positional == ["data"]
     assert [parameters[name].default for name in ("model", "pipeline", "out")] == [None, None, None]
+
+
+def test_version_is_that_of_the_installed_package():
+    assert penstock.__version__ == version("penstock")
 
 
 def test_unknown_name_is_an_attribute_error():
