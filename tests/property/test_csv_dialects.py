@@ -22,7 +22,7 @@ TABLES = st.integers(2, 5).flatmap(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     TABLES,
     st.sampled_from(",;|\t"),
@@ -42,7 +42,7 @@ def test_written_table_reads_back_equal(tmp_path_factory, rows, delimiter, quoti
     assert found == [{name: cell or missing for name, cell in zip(names, row, strict=True)} for row in rows]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.integers(-(10**9), 10**9).map(lambda n: n / 100), min_size=1, max_size=30),
     st.sampled_from(FORMATS),

@@ -303,7 +303,7 @@ class Loader:
 
         An element is `(inputs, targets)`, or `(inputs, targets, weights)` if records have weights. A single
         input or target is a tensor, so that models need no names; several are dicts by output name, which
-        Keras matches with the names of `keras.Input`s and outputs.
+        Keras matches with the names of inputs and outputs of the model.
 
         Args:
             structure: "auto" as above; "dict" for dicts also of a single input or target; "tuple" for tuples

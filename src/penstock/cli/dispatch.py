@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Final, NoReturn, TextIO
 
 import penstock
 from penstock.cli.command import Command
@@ -67,11 +67,12 @@ def dispatch(argv: Sequence[str]) -> int:
         end_work(status)
         for args in finished:
             print_next(args)
+        _abandon(sys.stderr)
     except KeyboardInterrupt as error:
         end_work(status := INTERRUPTED)
         _print_traceback()
         print_message(" ".join(["interrupted.", *getattr(error, "__notes__", ())]))
-        _abandon_stdout()
+        _abandon(sys.stdout)
     return status
 
 
@@ -80,22 +81,24 @@ def _run_and_explain(argv: Sequence[str], finished: list[argparse.Namespace]) ->
 
     Args:
         argv: The words of the command line.
-        finished: Gets the arguments of a command that ran to its end.
+        finished: Gets the arguments of a command that ran to its end, and whose output was written.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets its code, not a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
-        status = _run(argv, finished)
-        _flush_stdout()
+        ended: list[argparse.Namespace] = []
+        status = _run(argv, ended)
+        _flush(sys.stdout)
+        finished += ended
     except BrokenPipeError:
-        _abandon_stdout()
+        _abandon(sys.stdout)
         return 141
     except (PenstockError, OSError) as error:
         _print_traceback()
         print_message(f"error: {error}")
-        _abandon_stdout()
+        _abandon(sys.stdout)
         is_wrong_call = isinstance(error, _WRONG_CALLS) and not isinstance(error, MissingShardError)
         return 2 if is_wrong_call else 1
     except MemoryError:  # where the file is known, an OutOfMemoryError names it
@@ -253,14 +256,15 @@ def _refuse_unknown(parser: CommandParser, unknown: list[str]) -> NoReturn:
     parser.error(f"unknown option {option}. {advice}")
 
 
-def _abandon_stdout() -> None:
-    """Keep the interpreter from flushing an output that has failed, which would print another error."""
+def _abandon(stream: TextIO | None) -> None:
+    """Keep the interpreter from flushing an output that has failed, which would be another error."""
     try:
-        _flush_stdout()
+        _flush(stream)
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if stream is not None:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _flush_stdout() -> None:
-    if sys.stdout is not None:  # None if the shell has closed it
-        sys.stdout.flush()
+def _flush(stream: TextIO | None) -> None:
+    if stream is not None:  # None if the shell has closed it
+        stream.flush()

@@ -73,7 +73,7 @@ def test_commands_are_completed(complete) -> None:
 
 def test_options_of_the_command_are_completed(complete) -> None:
     assert complete("penstock", "train", "--ep") == {"--epochs"}
-    assert complete("penstock", "inspect", "x", "--he") == {"--head", "--help", "--help-all"}
+    assert complete("penstock", "inspect", "x", "--he") == {"--head", "--header", "--help", "--help-all"}
     assert complete("penstock", "verify", "--ep") == set()
 
 

@@ -1,7 +1,6 @@
 """What `penstock convert` does and prints: data sets, plans, tables, wrong calls."""
 
 import gc
-import gzip
 import json
 import re
 
@@ -238,33 +237,6 @@ def test_all_rows_rejected_is_exit_status_one_and_names_the_first_cause(tmp_path
         assert mentions(err, "2 rows")
         assert "none.png" in err
         assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("pets.json", '[\n  {\n    "age": 1\n  },\n  {\n    "age": 2\n  }\n]\n'),
-        ("pets.json", '[{"age": 1}, {"age": 2}]'),
-        ("pets.jsonl", '\n\n [{"age": 1},\n{"age": 2}]'),
-        ("pets.json", "[]"),
-    ],
-)
-def test_json_array_is_named_with_the_command_that_turns_it_into_lines(
-    tmp_path, monkeypatch, capsys, name, text
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / name).write_text(text)
-    status, _, err = run(capsys, name, "out")
-    assert status == 1
-    assert mentions(err, "JSON array")
-    lines = "pets.jsonl" if name == "pets.json" else "pets-lines.jsonl"
-    assert mentions(err, f"'.[]' {name} {lines}")
-
-
-def test_compressed_json_array_is_named_too(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "pets.json.gz").write_bytes(gzip.compress(b'[{"age": 1}]'))
-    assert mentions(run(capsys, "pets.json.gz", "out")[2], "pets.json.gz '.[]' pets.jsonl")
 
 
 @pytest.mark.parametrize("text", ["Rex,3", "Rex,3\n", "\nRex,3\n\n"])
