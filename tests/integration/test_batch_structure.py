@@ -206,6 +206,50 @@ def test_tuple_for_a_model_of_a_dict_is_refused_as_inputs_could_be_swapped(two) 
     assert np.isfinite(model.fit(two().to_keras(), verbose=0).history["loss"]).all()
 
 
+def test_dict_model_of_some_inputs_is_refused_as_keras_would_match_by_position(two) -> None:
+    row = keras.Input((3,), name="row")  # sorted by name, 'age' is before it
+    model = keras.Model({"row": row}, {"label": layers.Dense(1)(row), "price": layers.Dense(1)(row)})
+    model.compile("sgd", "mse")
+    with pytest.raises(ps.errors.OptionError) as caught:
+        model.fit(two().to_keras(), verbose=0)
+    assert caught.value.field == "age"
+    assert str(caught.value) == containing("Pipeline.fit(…, age=None)", "keras.Input((), name='age')")
+
+
+def test_target_that_was_not_declared_is_named_in_the_refusal(tmp_path, columns) -> None:
+    data = ps.convert(choose(columns, "row", "label"), tmp_path / "data", split="train=1.0")
+    row = keras.Input((3,), name="row")
+    model = keras.Model({"row": row}, layers.Dense(1)(row))
+    model.compile("sgd", "mse")
+    with pytest.raises(ps.errors.OptionError, match="target='label'"):
+        model.fit(data["train"].loader(ps.Pipeline.fit(data), batch_size=8).to_keras(), verbose=0)
+
+
+def test_list_model_of_some_inputs_gets_them_by_name(two) -> None:
+    age = keras.Input((), name="age")
+    model = keras.Model([age], age * 1.0)
+    batches = [inputs["age"] for inputs, _ in two().read(0)]
+    np.testing.assert_allclose(model.predict(two().to_keras(), verbose=0), np.concatenate(batches))
+
+
+def test_advised_input_of_a_name_with_a_slash_is_accepted_by_keras(tmp_path, columns) -> None:
+    table = {"image/size": columns["age"], "row": columns["row"], "label": columns["label"]}
+    data = ps.convert(table, tmp_path / "data", target="label", split="train=1.0")
+    loader = data["train"].loader(ps.Pipeline.fit(data), batch_size=8)
+    row = keras.Input((3,), name="row")
+    part = keras.Model({"row": row}, layers.Dense(1)(row))
+    part.compile("sgd", "mse")
+    with pytest.raises(ps.errors.OptionError) as caught:
+        part.fit(loader.to_keras(), verbose=0)
+    code = "keras.Input(tensor=keras.KerasTensor((None,), name='image/size'), name='image_size')"
+    assert str(caught.value) == containing("**{'image/size': None}", code)
+    size = keras.Input(tensor=keras.KerasTensor((None,), name="image/size"), name="image_size")
+    joined = layers.Concatenate()([row, layers.Reshape((1,))(size)])
+    model = keras.Model({"row": row, "image/size": size}, layers.Dense(1)(joined))
+    model.compile("sgd", "mse")
+    assert np.isfinite(model.fit(loader.to_keras(), verbose=0).history["loss"]).all()
+
+
 def test_sequential_model_of_several_inputs_is_refused_with_their_names(two) -> None:
     model = make_sequential(keras.Input((3,)))
     model.compile("sgd", "mse")

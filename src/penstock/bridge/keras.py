@@ -140,7 +140,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         """Arrange the batches as a model takes them; Keras' own methods do so when they are called.
 
         Raises:
-            OptionError: The model has inputs that the batches do not have.
+            OptionError: The inputs of the model cannot be matched with those of the batches by name.
         """
         if self._adapted is not None and self._adapted() is model:
             return
@@ -149,7 +149,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         chosen = Arrangement.of(self.loader, self.structure)
         if self.structure == "auto" and len(inputs) == 1 and not takes_array(model, inputs):
             chosen = chosen.with_inputs("dict")
-        check_names(model, inputs, chosen.forms[0])
+        check_names(model, inputs, chosen.forms[0], self.loader.pipeline)
         self._adapted = weakref.ref(model)
         if chosen.forms != self._arrangement.forms:
             self._arrangement, self._dataset = chosen, None

@@ -1,7 +1,7 @@
 """How a Keras model takes the inputs of a pipeline: by name, or as one array.
 
-In: a model, and the inputs of a pipeline. Out: the form of the inputs; an error with the names to use, if the
-model has inputs that the pipeline does not.
+In: a model, and the inputs of a pipeline. Out: the form of the inputs; an error with the names to use, if
+they cannot be matched by name.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import keras
 from keras.src.models.functional import Functional
 
 from penstock.errors import OptionError
-from penstock.foundation.wording import show
+from penstock.foundation.wording import list_choices, show
 from penstock.transform.output import STRINGS, Output
+from penstock.transform.pipeline import Pipeline
+
+if TYPE_CHECKING:
+    from penstock.batch.maker import Transforming
 
 _AUTOMATIC: Final = re.compile(r"(input_layer|keras_tensor)(_\d+)?")
 
@@ -39,7 +43,11 @@ def is_declared(model: keras.Model) -> bool:
 def write_input(output: Output) -> str:
     """Return the code of the `keras.Input` for an output of a pipeline."""
     dtype = "" if output.dtype == "float32" else f", dtype={output.dtype!r}"
-    return f"keras.Input({output.shape!r}, name={output.name!r}{dtype})"
+    if "/" not in output.name:
+        return f"keras.Input({output.shape!r}, name={output.name!r}{dtype})"
+    # Keras refuses names of layers with a slash, but not names of tensors.
+    tensor = f"keras.KerasTensor({(None, *output.shape)!r}, name={output.name!r}{dtype})"
+    return f"keras.Input(tensor={tensor}, name={output.name.replace('/', '_')!r})"
 
 
 def list_inputs(inputs: Iterable[Output]) -> str:
@@ -101,13 +109,14 @@ def declare_input(model: keras.Model, inputs: Mapping[str, Output]) -> None:
         ) from error
 
 
-def check_names(model: keras.Model, inputs: Mapping[str, Output], form: str) -> None:
-    """Refuse a model with inputs that a batch does not have, before the first step.
+def check_names(model: keras.Model, inputs: Mapping[str, Output], form: str, pipeline: Transforming) -> None:
+    """Refuse a model whose inputs Keras cannot match with those of a batch by name, before the first step.
 
     Args:
         model: The model.
         inputs: Inputs of the pipeline by name.
         form: Form of the inputs of a batch: "array", "dict" or "tuple".
+        pipeline: The pipeline that makes them.
 
     Raises:
         OptionError: Inputs cannot be matched. The message lists the names, and the code of each input.
@@ -133,6 +142,12 @@ def check_names(model: keras.Model, inputs: Mapping[str, Output], form: str) -> 
         is_countable = not is_dict and len(names) == len(inputs) > 1
         advice = f"Or pass them in the order {', '.join(inputs)}: structure='tuple'." if is_countable else ""
         raise refuse_names(model, inputs, unknown or names, advice)
+    if form == "dict" and is_dict:
+        for name in inputs:
+            if name not in names:
+                # Keras only warns, and then matches by position: inputs would get each other's arrays. From
+                # a list of inputs, it selects by name.
+                raise refuse_extra(model, inputs[name], names, pipeline)
 
 
 def refuse_names(
@@ -149,6 +164,32 @@ def refuse_names(
         got=f"{', '.join(map(repr, found))}{generated}",
         advice=f"Name each input of the model after its field:{list_inputs(inputs.values())}"
         + (f"\n{more}" if more else ""),
+    )
+
+
+def refuse_extra(
+    model: keras.Model, output: Output, taken: Iterable[str], pipeline: Transforming
+) -> OptionError:
+    """Return the error for an input of a pipeline that the model does not take."""
+    name = output.name
+    has_no_target = isinstance(pipeline, Pipeline) and not pipeline.targets
+    owners = (
+        field
+        for field, transform in (pipeline.transforms if isinstance(pipeline, Pipeline) else {}).items()
+        if any(each.name == name for each in transform.outputs(field))
+    )
+    owner = next(owners, name)
+    without = f"{owner}=None" if owner.isidentifier() else f"**{{{owner!r}: None}}"
+    origin = "" if owner == name else f"It comes with the field {owner!r}. "
+    target = f" If it is the target, declare it: target={owner!r}." if has_no_target else ""
+    listed = list(taken)
+    return OptionError(
+        f"pipeline input {name!r}",
+        field=name,
+        expected=f"an input of {name_model(model)} with that name",
+        got=list_choices(listed) if listed else "no inputs",
+        advice=f"{origin}Drop the field, Pipeline.fit(…, {without}), or add the input to the model: "
+        f"{write_input(output)}.{target}",
     )
 
 

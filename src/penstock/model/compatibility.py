@@ -6,7 +6,7 @@ what was expected, and the nearest name.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import keras
@@ -15,6 +15,7 @@ from penstock.bridge.keras_model import (
     declare_input,
     is_automatic,
     name_model,
+    refuse_extra,
     refuse_names,
     shorten_error,
     takes_array,
@@ -149,7 +150,7 @@ def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any
     for name in given:
         if name not in taken:
             # Keras only warns, and then matches by position: inputs would get each other's arrays.
-            raise _refuse_extra(model, pipeline, name, taken)
+            raise refuse_extra(model, given[name], taken, pipeline)
 
 
 def _refuse_missing(model: keras.Model, name: str, given: Mapping[str, Output]) -> OptionError:
@@ -163,26 +164,6 @@ def _refuse_missing(model: keras.Model, name: str, given: Mapping[str, Output]) 
         expected="an input of the pipeline with that name",
         got=list_choices(given) if given else "no inputs",
         advice=advice,
-    )
-
-
-def _refuse_extra(model: keras.Model, pipeline: Pipeline, name: str, taken: Iterable[str]) -> OptionError:
-    owners = (
-        field
-        for field, transform in pipeline.transforms.items()
-        if any(each.name == name for each in transform.outputs(field))
-    )
-    owner = next(owners, name)
-    without = f"{owner}=None" if owner.isidentifier() else f"**{{{owner!r}: None}}"
-    origin = "" if owner == name else f"It comes with the field {owner!r}. "
-    listed = list(taken)
-    return OptionError(
-        f"pipeline input {name!r}",
-        field=name,
-        expected=f"an input of {name_model(model)} with that name",
-        got=list_choices(listed) if listed else "no inputs",
-        advice=f"{origin}Drop the field, Pipeline.fit(…, {without}), or add the input to the model: "
-        f"{write_input(pipeline.inputs[name])}.",
     )
 
 
@@ -241,7 +222,7 @@ def _call(model: keras.Model, pipeline: Pipeline) -> Any:
     if reading.is_done:
         for name in given:
             if name not in reading.read:
-                raise _refuse_extra(model, pipeline, name, reading.read)
+                raise refuse_extra(model, pipeline.inputs[name], reading.read, pipeline)
     return outputs
 
 
