@@ -16,14 +16,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import MissingPackageError, importing
+from penstock.errors import MissingPackageError, OptionError, importing
 from penstock.foundation.notebook import is_notebook
+from penstock.foundation.wording import list_choices, show
 
 _log = logging.getLogger("penstock")
 
 BACKENDS: Final = ("tensorflow", "jax", "torch")
 """The backends that train, in the order in which an installed one is chosen."""
 
+_OTHERS: Final = ("numpy", "openvino")  # backends of Keras that predict, and do not train
 VARIABLE: Final = "KERAS_BACKEND"
 _DEFAULT: Final = "tensorflow"  # of Keras, which writes it into its settings when it is first imported
 
@@ -37,6 +39,7 @@ def importing_keras(needed_by: str) -> Iterator[None]:
 
     Raises:
         MissingPackageError: Keras, its backend or another package of the extra `train` is not installed.
+        OptionError: `KERAS_BACKEND` names no backend of Keras.
     """
     choose_backend(needed_by)
     # A notebook shows what is written to stderr like an error.
@@ -84,11 +87,20 @@ def choose_backend(needed_by: str = "Keras") -> None:
 
     Raises:
         MissingPackageError: `KERAS_BACKEND` names a backend that is not installed, or no backend is.
+        OptionError: `KERAS_BACKEND` names no backend of Keras.
     """
     if sys.modules.get("keras") is not None:
         return
     named = os.environ.get(VARIABLE)
     if named:
+        if named not in (*BACKENDS, *_OTHERS):
+            raise OptionError(
+                f"environment variable {VARIABLE}",
+                field=VARIABLE,
+                expected=list_choices(BACKENDS),
+                got=show(named),
+                advice=f"Set one of them, or unset {VARIABLE}.",
+            )
         if named in BACKENDS and not _is_installed(named):
             raise MissingPackageError(
                 f"{needed_by} needs the package {named!r}, the backend in {VARIABLE}, which is not installed",

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from penstock.errors import MissingPackageError
+from penstock.errors import MissingPackageError, OptionError
 from penstock.foundation import keras_backend
 from penstock.foundation.keras_backend import VARIABLE, choose_backend, held_stderr, importing_keras
 
@@ -63,6 +63,16 @@ def test_backend_that_is_named_and_not_installed_is_an_error(machine):
     assert "pip install 'penstock[train,jax]'" in caught.value.advice
     assert VARIABLE in caught.value.advice
     assert os.environ[VARIABLE] == "jax"
+
+
+@pytest.mark.parametrize("named", ["mxnet", "TensorFlow"])
+def test_backend_that_keras_does_not_know_is_an_error_with_the_choices(machine, named):
+    machine("tensorflow", named=named)
+    with pytest.raises(OptionError) as caught:
+        choose_backend("penstock.train")
+    assert (caught.value.field, caught.value.got) == (VARIABLE, repr(named))
+    assert caught.value.expected == "'tensorflow', 'jax' or 'torch'"
+    assert os.environ[VARIABLE] == named
 
 
 def test_without_any_backend_the_error_names_the_extras(machine):
