@@ -26,6 +26,7 @@ Kind: TypeAlias = Literal["binary", "multiclass", "multilabel", "regression"]
 
 _WHOLE_KINDS: Final = "iub"
 _INVERTIBLE: Final = ("standard", "minmax", "log1p", "none")
+_MAX_LISTED: Final = 10  # names of fields in a message
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,14 @@ def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
         OptionError: There is no target, or one that cannot be predicted.
     """
     if not pipeline.targets:
+        names = list(pipeline.schema)
+        listed = ", ".join(names[:_MAX_LISTED]) + (", …" if len(names) > _MAX_LISTED else "")
         raise OptionError(
             "targets of the pipeline",
             expected="a field to predict",
             got="no target",
-            advice="Choose one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train.",
+            advice="Choose one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train. "
+            f"The fields are {listed}.",
         )
     transforms = pipeline.transforms
     for name, transform in transforms.items():

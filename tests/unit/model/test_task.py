@@ -132,6 +132,15 @@ def test_pipeline_without_a_target_is_refused(tmp_path):
         find_tasks(ps.Pipeline.fit(data))
 
 
+@pytest.mark.parametrize(("count", "end"), [(2, "The fields are x0, x1."), (11, ", x8, x9, ….")])
+def test_fields_to_choose_a_target_from_are_listed(tmp_path, count, end):
+    table = {f"x{number}": np.arange(3.0) + number for number in range(count)}
+    data = ps.convert(table, tmp_path / "set", split="train=1.0")
+    with pytest.raises(OptionError) as caught:
+        find_tasks(ps.Pipeline.fit(data))
+    assert caught.value.advice.endswith(end)
+
+
 def test_target_with_one_class_is_refused(tmp_path):
     data = write(tmp_path / "set", ["no"] * 4)
     assert mentions(refuse(data), "'y' 1 'no' --target")

@@ -76,6 +76,7 @@ class RawData:
         def check(plan: Plan) -> None:
             if not any(each.field.role == "target" for each in plan):
                 names = ", ".join(each.column for each in plan.columns[:_MOST_NAMED])
+                names += ", …" if len(plan.columns) > _MOST_NAMED else ""
                 advice = f"Choose it with --target NAME, in Python target='NAME'. The columns are {names}."
                 raise OptionError("target", expected="a column to predict", got="none", advice=advice)
             on_plan(plan)
