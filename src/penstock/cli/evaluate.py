@@ -160,12 +160,16 @@ def _print_parts(found: Evaluation, target: str) -> None:
         return
     score = found.main_scores[target]
     of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
+    had_trials = any(row[2] for row in rows)
     print(
-        f"\nParts of the inputs{of_target}: drop of {score} when all fields of a part are shuffled together,"
+        f"\nParts of the inputs{of_target}: drop of {score} when all fields of a part are shuffled together"
+        + ("," if had_trials else ":")
     )
-    print(f"and {score} on validation in the trials before the run, with some parts only:")
-    header = ["part", f"drop of {score}", f"{score} in trials"]
-    print_table(header, [list(row) for row in rows], right=header[1:])
+    header = ["part", f"drop of {score}"]
+    if had_trials:
+        print(f"and {score} on validation in the trials before the run, with some parts only:")
+        header.append(f"{score} in trials")
+    print_table(header, [list(row[: len(header)]) for row in rows], right=header[1:])
 
 
 def _print_bars(first: str, second: str, drops: dict[str, Number]) -> None:

@@ -1,10 +1,12 @@
 """What `penstock evaluate` prints, and what it takes."""
 
 import argparse
+import re
 import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from penstock.cli.evaluate import print_evaluation
 from penstock.cli.model_arguments import EVALUATE
@@ -86,6 +88,24 @@ def test_importance_prints_bars_the_longest_first(capsys) -> None:
     ]
     assert mentions(lines[at + 9], "fields")
     assert lines[at + 12].split() == ["image", "0.2000", "█" * 24]
+
+
+@pytest.mark.parametrize(
+    ("trials", "header", "row"),
+    [
+        ({}, ["part", "drop of auc"], ["text", "0.2000"]),
+        ({"text": 0.7}, ["part", "drop of auc", "auc in trials"], ["text", "0.2000", "0.7000"]),
+    ],
+)
+def test_parts_print_the_trials_if_there_were_any(capsys, trials, header, row) -> None:
+    parts = {"adopted": {"text": 0.2}}
+    print_evaluation(
+        make_evaluation(BINARY, [0, 1], [0.2, 0.9], parts_by_target=parts, part_trials={"adopted": trials})
+    )
+    lines = read_lines(capsys)
+    at = next(i for i, line in enumerate(lines) if line.startswith("part "))
+    assert lines[at - 1].endswith(":")
+    assert [re.split("  +", line) for line in (lines[at], lines[at + 2])] == [header, row]
 
 
 def test_importance_of_many_fields_prints_those_that_matter_most(capsys) -> None:
