@@ -70,7 +70,8 @@ def find_layout(chunks: Iterable[bytes], path: Path) -> JsonLayout:
     if first.is_array:
         return JsonLayout(first.offset)
     keys: list[str] = []
-    arrays: dict[str, tuple[int, int]] = {}
+    arrays: list[tuple[str, JsonLayout]] = []
+    empty: list[tuple[str, JsonLayout]] = []
     key, start, is_row, before = "", 0, False, first
     for token in tokens:
         if token.depth == 0 and token.text != b"}":
@@ -82,17 +83,19 @@ def find_layout(chunks: Iterable[bytes], path: Path) -> JsonLayout:
             start, is_row = token.offset, False
         elif token.depth == 2 and token.text == b"{" and before.is_array and before.depth == 1:
             is_row = True
-        elif token.depth == 1 and token.text == b"]" and is_row:
-            arrays[key] = (start, token.offset + 1)
+        elif token.depth == 1 and token.text == b"]" and (is_row or token.offset == start + 1):
+            (arrays if is_row else empty).append((key, JsonLayout(start, token.offset + 1)))
         before = token
+    if not arrays and len(keys) == 1:
+        arrays = empty  # rows, of which there are none
     if len(arrays) == 1:
-        ((key, span),) = arrays.items()
+        ((key, layout),) = arrays
         others = [name for name in keys if name != key]
         note = f"the rows are those of {key!r}; not read: {list_texts(others[:5])}" if others else ""
-        return JsonLayout(*span, note)
+        return layout._replace(note=note)
     if not arrays and (before.depth or not scanner.num_lines):
         return JsonLayout()  # one row, or not valid JSON, which parsing it reports
-    return _refuse(path, list(arrays))
+    return _refuse(path, [key for key, _ in arrays])
 
 
 def _refuse(path: Path, arrays: list[str]) -> JsonLayout:

@@ -69,6 +69,18 @@ def test_object_with_several_arrays_of_objects_is_refused(write):
     assert error.got == containing("'cats'", "'dogs'")
 
 
+def test_object_with_two_arrays_of_one_name_is_refused(write):
+    error = refusal(write('{"data": [{"a": 1}], "data": [{"a": 2}]}'))
+    assert error.got == "several arrays of objects: 'data' and 'data'"
+
+
+def test_object_with_an_empty_array_alone_has_no_rows(write, read):
+    error = refusal(write('{"data": []}'))
+    assert (error.expected, error.got) == ("at least one row", "none")
+    assert read(write('{"data": [1, 2]}')) == {"data": [[1, 2]]}
+    assert read(write('{"data": [[1]]}')) == {"data": [[[1]]]}
+
+
 def test_object_without_rows_is_refused(write, read):
     error = refusal(write(json.dumps({"a": [1, 2], "b": [3, 4]}, indent=2)))
     assert error.expected == containing("array of objects")
