@@ -257,6 +257,33 @@ def test_sequential_model_of_several_inputs_is_refused_with_their_names(two) -> 
         model.fit(two().to_keras(), verbose=0)
 
 
+def test_sequential_model_without_an_input_is_refused_several_with_their_names(two) -> None:
+    model = make_sequential()
+    model.compile("sgd", "mse")
+    with pytest.raises(ps.errors.OptionError, match=r"keras\.Input\(\(\), name='age'\)"):
+        model.fit(two().to_keras(), verbose=0)
+
+
+@pytest.mark.parametrize("part", ["inputs", "outputs"])
+def test_tuple_in_another_order_than_the_names_of_a_model_is_refused(two, part) -> None:
+    shapes = {"row": (3,), "age": ()}
+    inputs = {name: keras.Input(shapes[name], name=name) for name in two().pipeline.inputs}
+    joined = layers.Concatenate()([inputs["row"], inputs["age"][:, None]])
+    outputs = {name: layers.Dense(1, name=name)(joined) for name in two().pipeline.targets}
+    parts = {"inputs": list(inputs.values()), "outputs": list(outputs.values())}
+    model = keras.Model(**parts)
+    model.compile("sgd", ["mse", "mse"])
+    assert np.isfinite(model.fit(two().to_keras(structure="tuple"), verbose=0).history["loss"]).all()
+    swapped = keras.Model(**{**parts, part: parts[part][::-1]})
+    swapped.compile("sgd", ["mse", "mse"])
+    before = [each.copy() for each in swapped.get_weights()]
+    with pytest.raises(ps.errors.OptionError) as caught:
+        swapped.fit(two().to_keras(structure="tuple"), verbose=0)
+    assert caught.value.field == "structure"
+    assert caught.value.expected == containing(f"the order of the {part}")
+    assert all(map(np.array_equal, before, swapped.get_weights()))
+
+
 def test_class_weight_is_refused_for_arrays_too(one) -> None:
     model = make_sequential()
     model.compile("sgd", "mse")
@@ -283,7 +310,7 @@ def test_feed_has_a_length_and_shows_its_batches(one, two) -> None:
     feed = one().to_keras()
     assert len(feed) == 3
     assert repr(feed) == containing(
-        "3 batches of 8", "(row: float32 (n, 3), label: int64 (n,), label: float32"
+        "3 batches of 8", "(row: float32 (n, 3), label: int64 (n,), weight of label: float32"
     )
     assert repr(two().to_keras()) == containing("({", "age: float32 (n,)", "}, {")
     with pytest.raises(TypeError, match="repeat=None"):

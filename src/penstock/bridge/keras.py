@@ -18,7 +18,7 @@ from keras.src.trainers.data_adapters import data_adapter_utils
 from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
-from penstock.bridge.keras_model import check_names, declare_input, takes_array
+from penstock.bridge.keras_model import check_names, check_order_of_targets, declare_input, takes_array
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
 from penstock.bridge.position import get_tracker
 from penstock.bridge.structure import Arrangement, Structure
@@ -150,6 +150,8 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         if self.structure == "auto" and len(inputs) == 1 and not takes_array(model, inputs):
             chosen = chosen.with_inputs("dict")
         check_names(model, inputs, chosen.forms[0], self.loader.pipeline)
+        if chosen.forms[1] == "tuple":
+            check_order_of_targets(model, chosen.outputs[1])
         self._adapted = weakref.ref(model)
         if chosen.forms != self._arrangement.forms:
             self._arrangement, self._dataset = chosen, None

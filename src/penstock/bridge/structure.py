@@ -85,7 +85,7 @@ class Arrangement:
     def describe(self) -> str:
         """Return a batch as text: its arrays with type and shape, n for the number of records."""
         parts = [
-            _describe(outputs, self.forms[0] if number == 0 else self.forms[1])
+            _describe(outputs, self.forms[min(number, 1)], "weight of " if number == 2 else "")
             for number, outputs in enumerate(self.outputs)
             if outputs
         ]
@@ -108,8 +108,8 @@ def _arrange(part: Mapping[str, Any], names: Iterable[str], form: Form) -> Any:
     return arrays[0] if form == "array" else arrays
 
 
-def _describe(outputs: Mapping[str, Output], form: Form) -> str:
-    shown = [f"{name}: {output.describe()}" for name, output in outputs.items()]
+def _describe(outputs: Mapping[str, Output], form: Form, prefix: str) -> str:
+    shown = [f"{prefix}{name}: {output.describe()}" for name, output in outputs.items()]
     if len(shown) > _MAX_SHOWN:
         shown[_MAX_SHOWN - 1 :] = [f"… {len(shown) - _MAX_SHOWN + 1} more"]
     text = ", ".join(shown)
