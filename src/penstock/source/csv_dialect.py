@@ -106,15 +106,20 @@ def find_dialect(text: TextFile, options: SourceOptions) -> CsvDialect:
         what = "values and column names" if skips else "column names"
         notes.append(f"spaces after the delimiter {show_delimiter(delimiter)} are not part of {what}")
     rows = _list_cells(sample, delimiter, is_whole=is_whole)
-    is_data = options.header == "first" and _is_data_first(rows)
+    is_data = options.header == "first" and is_data_first(rows)
     if is_data:
-        shown = ", ".join(repr(cell.decode(errors="replace")[:20]) for cell in rows[0][:3])
-        more = ", …" if len(rows[0]) > 3 else ""
-        notes.append(
-            f"the first line looks like a row, but is read as column names ({shown}{more}). If the file has "
-            "no header, use header='none' (--header none)"
-        )
+        notes.append(word_data_first(rows[0]))
     return CsvDialect(delimiter, skips, strips, is_data, tuple(notes))
+
+
+def word_data_first(first: Sequence[bytes]) -> str:
+    """Return the note about a first row that looks like data."""
+    shown = ", ".join(repr(cell.decode(errors="replace")[:20]) for cell in first[:3])
+    more = ", …" if len(first) > 3 else ""
+    return (
+        f"the first line looks like a row, but is read as column names ({shown}{more}). If the file has "
+        "no header, use header='none' (--header none)"
+    )
 
 
 def is_table(sample: bytes, *, is_whole: bool) -> bool:
@@ -269,7 +274,7 @@ def _quoted_pattern(delimiter: bytes) -> re.Pattern[bytes]:
     return re.compile(rb'([%b\r\n] *)"[^"]*"(?:"[^"]*"){0,100}' % re.escape(delimiter))
 
 
-def _is_data_first(rows: Sequence[Sequence[bytes]]) -> bool:
+def is_data_first(rows: Sequence[Sequence[bytes]]) -> bool:
     """Return whether the first row looks like the others: numbers stand where they have numbers.
 
     Consecutive years, and the column numbers of a matrix from 0, are usual names.

@@ -20,6 +20,7 @@ from penstock.errors import MissingPackageError, OptionError, SourceError, impor
 from penstock.foundation.wording import list_texts
 from penstock.source.arrow_schema import check_names
 from penstock.source.column import is_missing, make_column
+from penstock.source.csv_dialect import is_data_first, word_data_first
 from penstock.source.options import SourceOptions
 from penstock.storage.compression import MAX_RATIO
 
@@ -27,6 +28,7 @@ _ENGINES: Final = {".xls": "xlrd", ".ods": "odfpy"}
 """Packages that pandas reads other files than .xlsx with."""
 
 _FLOOR_BYTES: Final = 64 << 20
+_FIRST: Final = 100  # rows that decide whether the first one looks like data
 
 
 class ExcelFile:
@@ -35,7 +37,7 @@ class ExcelFile:
     Attributes:
         path: The file.
         num_rows: Number of rows, once the sheet was read.
-        dialect_notes: Notes about the sheet that was chosen, without the name of the file.
+        dialect_notes: Notes about the sheet and, once it was read, its names, without the name of the file.
     """
 
     def __init__(self, path: Path, options: SourceOptions) -> None:
@@ -67,8 +69,13 @@ class ExcelFile:
         rows = [row for row in rows if any(cell is not None for cell in row)]
         names, rows = self._take_names(rows)
         kept = [i for i, name in enumerate(names) if name or any(row[i] is not None for row in rows)]
-        columns = {names[i] or f"column_{i + 1}": _make_column([row[i] for row in rows]) for i in kept}
-        check_names([names[i] or f"column_{i + 1}" for i in kept], str(self.path))
+        self.dialect_notes += tuple(
+            f"column {i + 1} has no name in the first row and is named 'column_{i + 1}'"
+            for i in kept
+            if not names[i]
+        )
+        unique = check_names([names[i] or f"column_{i + 1}" for i in kept], str(self.path))
+        columns = {name: _make_column([row[i] for row in rows]) for name, i in zip(unique, kept, strict=True)}
         self.num_rows = len(rows)
         return pa.table(columns)
 
@@ -91,6 +98,11 @@ class ExcelFile:
             )
         if self._options.header == "none":
             return [f"column_{i + 1}" for i in range(len(rows[0]))], rows
+        first = [
+            [b"" if cell is None else _write_cell(cell).encode() for cell in row] for row in rows[:_FIRST]
+        ]
+        if is_data_first(first):
+            self.dialect_notes += (word_data_first(first[0]),)
         return ["" if cell is None else _write_cell(cell).strip() for cell in rows[0]], rows[1:]
 
     def _choose(self, names: Sequence[str]) -> str:

@@ -70,6 +70,24 @@ def test_blank_rows_and_columns_are_skipped_and_formulas_have_their_saved_value(
     assert read(tmp_path / "a.xlsx") == {"a": [1, 2], "b": [None, 5]}  # openpyxl saves no values of formulas
 
 
+def test_columns_without_a_name_are_noted(tmp_path, read):
+    made = openpyxl.Workbook()
+    for row in (["pets of 2020", None], ["age", "name"], [3, "Rex"]):
+        made.active.append(row)
+    made.save(tmp_path / "a.xlsx")
+    assert read(tmp_path / "a.xlsx") == {"pets of 2020": ["age", "3"], "column_2": ["name", "Rex"]}
+    (note,) = open_source(tmp_path / "a.xlsx", SourceOptions()).notes
+    assert note == "a.xlsx: column 2 has no name in the first row and is named 'column_2'."
+
+
+@pytest.mark.parametrize(("first", "is_noted"), [([5.5, "Rex"], True), (["age", "name"], False)])
+def test_first_row_that_looks_like_data_is_noted(tmp_path, first, is_noted):
+    pd.DataFrame([first, [3, "Tom"], [4.5, "Kim"]]).to_excel(tmp_path / "a.xlsx", index=False, header=False)
+    notes = open_source(tmp_path / "a.xlsx", SourceOptions()).notes
+    assert [containing("--header none", "'5.5'") == note for note in notes] == [True] * is_noted
+    assert open_source(tmp_path / "a.xlsx", SourceOptions(header="none")).notes == ()
+
+
 def test_open_document_sheet_is_read(tmp_path, read):
     FRAME[["name", "weight"]].to_excel(tmp_path / "a.ods", index=False)
     assert read(tmp_path / "a.ods") == {"name": ["Rex", None, "Tom"], "weight": [1.5, 2.0, 3.25]}
