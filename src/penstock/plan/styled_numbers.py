@@ -69,13 +69,32 @@ def fits_format(texts: Any, numbers: NumberFormat) -> bool:
 
 def are_numbers(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> bool:
     """Return whether all texts of a raw column are numbers of a format, except some words."""
+    texts = _take_texts(raw, words)
+    return texts is None or fits_format(texts, numbers)
+
+
+def find_doubt(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> tuple[str, str] | None:
+    """Return a text and its number in a format, if all texts are plain numbers, too, with other values.
+
+    Args:
+        raw: Column whose texts are numbers of the format, except some words.
+        numbers: The format.
+        words: The words.
+    """
+    texts = _take_texts(raw, words)
+    if texts is None or not fits_format(texts, NumberFormat()):
+        return None
+    pairs: Any = zip(texts.to_pylist(), rewrite_numbers(texts, numbers).to_pylist(), strict=True)
+    return next(((text, read) for text, read in pairs if text != read), None)
+
+
+def _take_texts(raw: RawColumn, words: Sequence[str]) -> Any:
+    """Return the texts of a raw column without some words; None if its values are of another type."""
     column = drop_missing_texts(raw, words) if words else raw
     if isinstance(column, np.ndarray):
-        texts: Any = pa.array([value for value in column.tolist() if isinstance(value, str)], pa.string())
-    else:
-        texts = column
-    kind = texts.type
-    return not (pa.types.is_string(kind) or pa.types.is_large_string(kind)) or fits_format(texts, numbers)
+        return pa.array([value for value in column.tolist() if isinstance(value, str)], pa.string())
+    kind = column.type
+    return column if pa.types.is_string(kind) or pa.types.is_large_string(kind) else None
 
 
 def rewrite_numbers(texts: Any, numbers: NumberFormat) -> Any:

@@ -134,7 +134,9 @@ def test_format_of_training_is_used_for_prediction_where_it_fits(tmp_path):
     for number, texts in enumerate((["1,234", "7"], [1.234, 7.0], ["1.2340", "7"])):
         predict(run, {"x": texts})
         assert run.asked[number]["x"].tolist() == run.asked[0]["x"].tolist()
-    predict(run, {"x": ["1.234", "7"]})  # as in training: a separator of thousands
+    done = predict(run, {"x": ["1.234", "7"]})  # as in training: a separator of thousands
+    (caution,) = done.cautions
+    assert caution == containing("'1.234'", "as 1234.", "--decimal .")
     predict(run, {"x": [1234.0, 7.0]})
     assert run.asked[3]["x"].tolist() == run.asked[4]["x"].tolist()
     predict(run, {"x": ["1,234", "7"]}, thousands=",")

@@ -17,7 +17,7 @@ from penstock.jobs.predict.data_columns import Keeping, can_lack, find_absent
 from penstock.plan.inference import find_representation
 from penstock.plan.plan import ColumnPlan
 from penstock.plan.planner import holds_numbers
-from penstock.plan.styled_numbers import are_numbers
+from penstock.plan.styled_numbers import are_numbers, find_doubt
 from penstock.plan.survey import survey_column
 from penstock.schema.declaration import ColumnDeclaration, NanMeaning, Representation, load_plan_declaration
 from penstock.schema.field import Field
@@ -220,6 +220,7 @@ class RawLayout:
         read = [name for name in dict.fromkeys([*fed, *self.keeping.fields]) if name in self.columns]
         self._guessed: list[tuple[str, Representation]] = []
         self._styled: list[tuple[str, NumberFormat]] = []
+        self._doubts: list[tuple[str, str, str]] = []
         self.plans = tuple(map(self._plan, read))
         used = {*self.columns.values(), *(each.source for each in self.keeping.entries.values())}
         extra = [column for column in there or () if column not in used]
@@ -303,6 +304,8 @@ class RawLayout:
         raw, words = self._first.columns[column], recipe.words.get(name)
         declared, trained = self._wanted.numbers, recipe.numbers.get(name)
         if declared is None and trained is not None and are_numbers(raw, trained, words or ()):
+            if doubt := find_doubt(raw, trained, words or ()):
+                self._doubts.append((column, *doubt))
             return trained
         text = survey_column([raw], self._first.files, words, declared).profile.text
         found = None if text is None else text.numbers
@@ -343,6 +346,11 @@ class RawLayout:
             yield (
                 f"{show(column)}: numbers are read as {show(numbers.example)}, which differs from training. "
                 f"Declare it otherwise with '--decimal' and '--thousands'"
+            )
+        for column, text, read in self._doubts:
+            yield (
+                f"{show(column)}: numbers such as {show(text)} are read as in training, as {read}. "
+                "If the point is a decimal point, use '--decimal .'"
             )
 
 
