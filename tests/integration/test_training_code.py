@@ -129,6 +129,15 @@ def test_printed_script_for_torch_trains_a_model(written, capsys) -> None:
     assert Path("model.pt").exists()
 
 
+def test_script_for_torch_weighs_the_loss_of_each_record(tmp_path, capsys, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code = write_script(write_table(tmp_path / "data")[0], "torch", capsys)
+    assert "for inputs, targets, weights in feed:" in code
+    assert code.count("find_loss(model(inputs), targets, weights)") == 2
+    losses = 'nn.functional.cross_entropy(outputs["class"], targets["class"].long(), reduction="none")'
+    assert f'return ({losses} * weights["class"]).mean()' in code
+
+
 def test_data_without_a_target_asks_for_one(tmp_path, capsys) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(age=1.0, label=1)])
     assert main(["inspect", str(path), "--code", "keras"]) == 2

@@ -23,8 +23,10 @@ _LOSSES: Final = {
 }
 
 
-def write_torch_model(features: list[Feature], tasks: Mapping[str, Task]) -> Iterator[str]:
-    """Yield the lines of a module `Model` and of a function `find_loss`."""
+def write_torch_model(
+    features: list[Feature], tasks: Mapping[str, Task], *, has_weights: bool
+) -> Iterator[str]:
+    """Yield the lines of a module `Model` and of a function `find_loss`, with weights of records if any."""
     parts = [_Part(feature, number) for number, feature in enumerate(features)]
     yield "class Model(nn.Module):"
     yield '    """One vector per input, then a hidden layer, and one output per target."""'
@@ -47,13 +49,20 @@ def write_torch_model(features: list[Feature], tasks: Mapping[str, Task]) -> Ite
     yield f"        return dict(zip([{names}], [head(x) for head in self.heads]))"
     yield ""
     yield ""
-    yield "def find_loss(outputs, targets):"
+    yield f"def find_loss(outputs, targets{', weights' if has_weights else ''}):"
     yield '    """Return the sum of the losses of all targets."""'
-    losses = [
-        f"nn.functional.{_LOSSES[task.kind]}(outputs[{quote(name)}]{_write_target(name, task)})"
-        for name, task in tasks.items()
-    ]
+    losses = [_write_loss(name, task, has_weights=has_weights) for name, task in tasks.items()]
     yield f"    return {' + '.join(losses)}"
+
+
+def _write_loss(name: str, task: Task, *, has_weights: bool) -> str:
+    arguments = f"outputs[{quote(name)}]{_write_target(name, task)}"
+    if not has_weights:
+        return f"nn.functional.{_LOSSES[task.kind]}({arguments})"
+    losses = f'nn.functional.{_LOSSES[task.kind]}({arguments}, reduction="none")'
+    if task.shape and task.kind != "multiclass":
+        losses += ".flatten(1).mean(1)"
+    return f"({losses} * weights[{quote(name)}]).mean()"
 
 
 def _write_target(name: str, task: Task) -> str:

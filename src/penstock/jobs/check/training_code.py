@@ -109,7 +109,8 @@ class _Script:
 
     def write_torch(self) -> str:
         """Return the script for Penstock and torch."""
-        weight = ", *_" if self.pipeline.weights else ""
+        has_weights = bool(self.pipeline.weights)
+        weights = ", weights" if has_weights else ""
         lines = [
             '"""Train a torch model on batches of Penstock; written by \'penstock inspect --code torch\'."""',
             "",
@@ -121,7 +122,7 @@ class _Script:
             *self._write_data(),
             "",
             "",
-            *write_torch_model(self.features, self.tasks),
+            *write_torch_model(self.features, self.tasks, has_weights=has_weights),
             "",
             "",
             *self._write_loader("feed", self.split, "to_torch()", shuffle=True),
@@ -130,8 +131,8 @@ class _Script:
             f"for epoch in range({_EPOCHS}):  # every iteration is the next epoch, in another order",
             "    model.train()",
             "    total = 0.0",
-            f"    for inputs, targets{weight} in feed:",
-            "        loss = find_loss(model(inputs), targets)",
+            f"    for inputs, targets{weights} in feed:",
+            f"        loss = find_loss(model(inputs), targets{weights})",
             "        optimizer.zero_grad()",
             "        loss.backward()",
             "        optimizer.step()",
@@ -144,7 +145,10 @@ class _Script:
                 *self._write_loader("held", self.held, "to_torch()", shuffle=False),
                 "model.eval()",
                 "with torch.no_grad():",
-                f"    losses = [find_loss(model(x), y).item() for x, y{weight} in held]",
+                "    losses = [",
+                f"        find_loss(model(inputs), targets{weights}).item()",
+                f"        for inputs, targets{weights} in held",
+                "    ]",
                 f'print(f"{self.held}: loss {{sum(losses) / len(losses):.4f}}")',
             ]
         return "\n".join([*lines, 'torch.save(model.state_dict(), "model.pt")', ""])
