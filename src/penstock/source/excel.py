@@ -62,9 +62,12 @@ class ExcelFile:
     @cached_property
     def _table(self) -> pa.Table:
         with self._open() as book:
-            frame = self._pandas.read_excel(
-                book, sheet_name=self._sheet, header=None, dtype=object, na_filter=False
-            )
+            try:
+                frame = self._pandas.read_excel(
+                    book, sheet_name=self._sheet, header=None, dtype=object, na_filter=False
+                )
+            except Exception as error:  # each engine has errors of its own
+                raise self._damage(error) from error
         rows = [[_read_cell(cell) for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
         rows = [row for row in rows if any(cell is not None for cell in row)]
         names, rows = self._take_names(rows)
@@ -145,8 +148,11 @@ class ExcelFile:
         """Refuse an archive that expands too much, before it is read into memory."""
         if not zipfile.is_zipfile(self.path):
             return
-        with zipfile.ZipFile(self.path) as archive:
-            num_bytes = sum(info.file_size for info in archive.infolist())
+        try:
+            with zipfile.ZipFile(self.path) as archive:
+                num_bytes = sum(info.file_size for info in archive.infolist())
+        except zipfile.BadZipFile as error:
+            raise self._damage(error) from error
         if num_bytes > max(_FLOOR_BYTES, MAX_RATIO * self.path.stat().st_size):
             raise SourceError(
                 "the file expands too much",

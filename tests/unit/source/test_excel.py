@@ -105,6 +105,27 @@ def test_equal_names_empty_sheets_and_damaged_files_are_refused(tmp_path):
         open_source(tmp_path / "c.xlsx", SourceOptions())
 
 
+@pytest.mark.parametrize("number", ["1e999", "abc"])
+def test_sheet_with_a_number_that_is_none_is_refused(tmp_path, number):
+    made = openpyxl.Workbook()
+    for row in (["age"], [77]):
+        made.active.append(row)
+    made.save(tmp_path / "a.xlsx")
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as old, zipfile.ZipFile(tmp_path / "b.xlsx", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, old.read(name).replace(b"<v>77</v>", f"<v>{number}</v>".encode()))
+    with raises_with(SourceError, what=containing("spreadsheet"), advice=containing("damaged")):
+        open_source(tmp_path / "b.xlsx", SourceOptions())
+
+
+def test_file_whose_list_of_members_is_damaged_is_refused(book):
+    content = book.read_bytes()
+    start = content.rfind(b"PK\x01\x02")
+    book.write_bytes(content[:start] + b"none" + content[start + 4 :])
+    with raises_with(SourceError, what=containing("spreadsheet")):
+        open_source(book, SourceOptions())
+
+
 def test_file_that_expands_too_much_is_refused(book, monkeypatch):
     monkeypatch.setattr(excel, "MAX_RATIO", 10)
     with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
