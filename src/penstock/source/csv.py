@@ -7,9 +7,10 @@ Blank lines are not rows, even in a file with one column.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv
@@ -19,7 +20,7 @@ from penstock.source.arrow_schema import check_names, open_arrow
 from penstock.source.csv_dialect import DELIMITERS, CsvDialect, open_text, show_delimiter
 from penstock.source.csv_scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
 from penstock.source.options import SourceOptions
-from penstock.source.text_file import ChunkFile, TextFile
+from penstock.source.text_file import BYTE_ORDER_MARK, ChunkFile, TextFile
 
 
 def find_fault(
@@ -85,6 +86,8 @@ def _wrong_count(
     )
 
 
+_EXCEL_LINE: Final = re.compile(rb"sep=[^\w\s]|sep=\t")
+
 MAX_COLUMNS = 200_000
 """Maximum number of columns, each of which becomes a field; store a wider matrix as one tensor."""
 
@@ -131,6 +134,15 @@ def read_header(text: TextFile, dialect: CsvDialect, options: SourceOptions) -> 
         )
     if fault := check_text(text, None, row):
         raise fault
+    if _EXCEL_LINE.fullmatch(row.text.removeprefix(BYTE_ORDER_MARK).strip(b"\r\n")):
+        raise SourceError(
+            "header",
+            path=text.path,
+            line=row.line,
+            expected="column names",
+            got=f"{row.text.decode().strip()!r}, which names the delimiter for Excel",
+            advice="Remove this line from the file.",
+        )
     cells = tuple(cell.decode() for cell in split_cells(row.text, delimiter))
     if len(cells) > MAX_COLUMNS:
         raise SourceError(

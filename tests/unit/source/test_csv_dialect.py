@@ -199,3 +199,9 @@ def test_header_of_equal_numbers_is_refused_with_the_option(tmp_path):
 def test_header_of_another_kind_is_refused():
     with raises_with(OptionError, what=containing("header"), got=containing("second")):
         SourceOptions(header="second")
+
+
+@pytest.mark.parametrize("first", ["sep=;", "\ufeffsep=,", "sep=\t"])
+def test_line_that_names_the_delimiter_for_excel_is_refused(notes, first):
+    with raises_with(SourceError, line=1, got=containing("sep=", "Excel"), advice=containing("Remove")):
+        notes(f"{first}\r\na;b\r\n1;2\r\n")
