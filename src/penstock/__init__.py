@@ -78,7 +78,7 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> Any:
     from importlib import import_module  # noqa: PLC0415 - as all else
 
-    if name == "__version__":  # takes a third of the time of 'penstock --help'
+    if name == "__version__":
         return import_module("importlib.metadata").version("penstock")
     if name in _MODULES:
         return import_module(f"penstock.{name}")

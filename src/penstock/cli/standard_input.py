@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Final
 from penstock.errors import OptionError
 from penstock.source.table_copy import SPOOL_PREFIX, is_spooled, naming_originals
 from penstock.storage.atomic import write_failure
-from penstock.storage.compression import begins_with_record
+from penstock.storage.compression import begins_with_record, inflate_first
 
 STANDARD_INPUT: Final = "-"
 _COMMANDS: Final = ("convert", "inspect", "train", "predict", "evaluate")
@@ -103,17 +102,10 @@ def find_suffix(first: bytes) -> str:
         if first.startswith(magic):
             return suffix
     if first.startswith(_GZIP):
-        return f"{_find_text_suffix(_inflate(first))}.gz"
+        return f"{_find_text_suffix(inflate_first(first, _FIRST_BYTES))}.gz"
     outer = next((suffix for magic, suffix in _OUTER.items() if first.startswith(magic)), "")
     return f".csv{outer}" if outer else _find_text_suffix(first)
 
 
 def _find_text_suffix(first: bytes) -> str:
     return ".json" if first.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[") else ".csv"
-
-
-def _inflate(first: bytes) -> bytes:
-    try:
-        return zlib.decompressobj(47).decompress(first, _FIRST_BYTES)
-    except zlib.error:
-        return b""  # reading the file reports the damage

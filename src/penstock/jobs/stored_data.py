@@ -39,6 +39,7 @@ from penstock.source.listing import (
     list_files,
     named_kind,
 )
+from penstock.source.options import SourceOptions
 from penstock.storage.compression import FIRST_BYTES, begins_with_record
 from penstock.storage.paths import (
     PathLike,
@@ -102,11 +103,22 @@ def _is_raw(path: str) -> bool:
         return _is_named_raw(remote.name) or (pattern is None and _holds_raw(remote))
     if os.path.isdir(path):  # noqa: PTH112 - as above
         return _holds_raw(Path(path))
-    return all(_is_named_raw(each.name) for each in find_matches(path) or [Path(path)])
+    return all(_is_named_raw(each.name) or _is_table(each) for each in find_matches(path) or [Path(path)])
 
 
 def _is_named_raw(name: str) -> bool:
     return is_table_name(name) or is_packed_name(name)
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether the content of a file with another name is that of a table."""
+    try:
+        from penstock.source.files import find_kind  # noqa: PLC0415 - with pyarrow
+
+        find_kind(path, SourceOptions())
+    except (PenstockError, ImportError):
+        return False
+    return True
 
 
 def _holds_raw(folder: AnyPath) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from penstock.errors import OptionError, SchemaError
+from penstock.errors import OptionError, SchemaError, UnknownNameError
 from penstock.foundation.wording import refuse, show, unknown_name
 from penstock.plan.inference import (
     ID_BY_NAME,
@@ -117,7 +117,11 @@ def make_plan(source: Source, overrides: PlanOverrides | None = None) -> Plan:
     columns = list(peeked.head[0].columns if peeked.head else peeked.declared)
     if not columns:
         raise SchemaError(f"{source.name}: columns", expected="at least one", got="none")
-    declarations = _Declarations(columns, _list_declared(peeked), overrides or PlanOverrides())
+    try:
+        declarations = _Declarations(columns, _list_declared(peeked), overrides or PlanOverrides())
+    except UnknownNameError as error:  # perhaps because of how the file was read
+        error.advice = " ".join([error.advice or "", *(f"{note.rstrip('.')}." for note in peeked.notes)])
+        raise
     words = {name: each.missing for name, each in declarations.columns.items() if each.missing is not None}
     profile = survey_blocks(
         peeked.head,

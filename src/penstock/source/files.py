@@ -28,7 +28,7 @@ from penstock.source.jsonl import JsonlFile
 from penstock.source.listing import TABLE_SUFFIXES, FileKind, is_packed_name, named_kind
 from penstock.source.options import SourceOptions
 from penstock.source.table_copy import TableCopy, is_spooled, naming_originals
-from penstock.storage.compression import FIRST_BYTES, name_content
+from penstock.storage.compression import FIRST_BYTES, find_compression, inflate_first, name_content
 from penstock.storage.open_file import FileIdentity, OpenFile
 from penstock.storage.paths import open_path, write_name
 from penstock.storage.request_threads import call_all
@@ -42,7 +42,7 @@ _ADVICE = {
 }
 
 
-_ADVICE_ONLY: Final = (".npy", ".npz", ".gz", ".gzip")
+_ADVICE_ONLY: Final = (".npy", ".npz")
 
 
 class TableFile(Protocol):
@@ -69,9 +69,12 @@ def find_kind(path: AnyPath, options: SourceOptions) -> FileKind:
     kind = named_kind(path)
     if kind is None:
         first = open_path(path).read(0, FIRST_BYTES)
+        is_whole = len(first) < FIRST_BYTES
+        if find_compression(first) == "gzip":
+            first, is_whole = inflate_first(first, FIRST_BYTES), False
         kind = next((kind for magic, kind in _MAGICS.items() if first.startswith(magic)), None)
         is_text = kind is None and path.suffix.lower() not in _ADVICE_ONLY
-        if options.delimiter is not None or (is_text and is_table(first, is_whole=len(first) < FIRST_BYTES)):
+        if options.delimiter is not None or (is_text and is_table(first, is_whole=is_whole)):
             kind = kind or "csv"
         elif is_text and name_content(first) == "JSON":
             kind = "jsonl"

@@ -51,6 +51,17 @@ def begins_with_record(first: bytes) -> bool:
         return False
 
 
+def inflate_first(first: bytes, most: int) -> bytes:
+    """Return up to `most` bytes of what a gzip file begins with; nothing if it is damaged.
+
+    Reading the file reports the damage.
+    """
+    try:
+        return zlib.decompressobj(47).decompress(first, most)
+    except zlib.error:
+        return b""
+
+
 def _is_zlib(first: bytes) -> bool:
     if len(first) < 2 or first[0] & 0x0F != 8 or (first[0] << 8 | first[1]) % 31 != 0:
         return False

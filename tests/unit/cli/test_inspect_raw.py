@@ -1,5 +1,6 @@
 """`penstock inspect` on raw data of every kind."""
 
+import gzip
 import json
 
 import duckdb
@@ -91,6 +92,16 @@ def test_folder_of_images_is_inspected(tmp_path, capsys):
     assert main(["inspect", str(tmp_path / "photos"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)["columns"]
     assert {name: each["type"] for name, each in found.items()} == {"image": "image", "label": "category"}
+
+
+@pytest.mark.parametrize("name", ["pets.gz", "pets.txt", "pets"])
+def test_table_of_another_name_is_inspected_and_converted(sources, name, capsys):
+    content = (sources / "pets.csv").read_bytes()
+    (sources / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert main(["inspect", name, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 30
+    assert main(["convert", name, "out", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["records"] == 30
 
 
 @pytest.mark.parametrize("flags", [["--tf"], ["--compare", "other"]])

@@ -15,6 +15,8 @@ from penstock.plan.plan_file import dump_yaml, load_yaml
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.schema.declaration import ColumnDeclaration
 from penstock.source.block import Block
+from penstock.source.opening import open_source
+from penstock.source.options import SourceOptions
 from raising import containing, mentions, raises_with
 
 DATASETS = Path(__file__).parents[4] / "shared" / "datasets"
@@ -455,3 +457,10 @@ def test_identifier_is_unused_if_another_column_is_the_id():
 def test_row_number_that_is_renamed_is_kept():
     plan = plan_for(NUMBERED, target="y", rename={"RowNumber": "day"})
     assert "day" in plan.schema.inputs
+
+
+def test_unknown_column_is_explained_by_how_the_file_was_read(tmp_path):
+    path = tmp_path / "pets.csv"
+    path.write_text("2.1,cat,no\n3.1,dog,yes\n4.0,cat,no\n")
+    with raises_with(UnknownNameError, field="label", advice=containing("--header none")):
+        make_plan(open_source(path, SourceOptions()), PlanOverrides(target="label"))

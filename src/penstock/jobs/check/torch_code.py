@@ -95,7 +95,8 @@ class _Part:
             size = max(feature.sizes)
             padding = f", padding_idx={int(feature.padding)}" if feature.kind == "ids" else ""
             width = 32 if feature.kind == "ids" else choose_width(size)
-            yield f"self.{self.name} = nn.Embedding({size}, {width}{padding})"
+            layer = "EmbeddingBag" if feature.kind == "ids" else "Embedding"  # the mean without padding
+            yield f"self.{self.name} = nn.{layer}({size}, {width}{padding})"
         elif feature.kind == "steps":
             yield f"self.{self.name} = nn.Conv1d({shape[1] if len(shape) > 1 else 1}, 16, 3, padding=1)"
         elif feature.kind == "image":
@@ -113,7 +114,7 @@ class _Part:
         if feature.kind == "code":
             return f"self.{self.name}({value}){'.flatten(1)' if feature.output.shape else ''}"
         if feature.kind == "ids":
-            return f"self.{self.name}({value}).mean(1)"
+            return f"self.{self.name}({value})"
         if feature.kind == "steps":
             is_row = len(feature.output.shape) == 1
             steps = f"{value}.float(){'.unsqueeze(1)' if is_row else '.transpose(1, 2)'}"
