@@ -327,7 +327,8 @@ class Evaluation:
         of_target = f" for {target}" if len(self.targets) > 1 else ""
         score = self.main_scores[target]
         header = ("part", f"drop of {score} without it", f"{score} on validation in trials")
-        return _Details(f"Parts of the inputs{of_target}", [header, *rows], 1)
+        shown = len(header) if any(row[2] for row in rows) else 2  # without trials, their column is empty
+        return _Details(f"Parts of the inputs{of_target}", [row[:shown] for row in (header, *rows)], 1)
 
     def _list_mistakes(self, target: str) -> _Details | None:
         worst = self.mistakes.get(target, [])

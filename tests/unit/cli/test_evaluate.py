@@ -99,9 +99,11 @@ def test_importance_prints_bars_the_longest_first(capsys) -> None:
 )
 def test_parts_print_the_trials_if_there_were_any(capsys, trials, header, row) -> None:
     parts = {"adopted": {"text": 0.2}}
-    print_evaluation(
-        make_evaluation(BINARY, [0, 1], [0.2, 0.9], parts_by_target=parts, part_trials={"adopted": trials})
-    )
+    more = {"parts_by_target": parts, "part_trials": {"adopted": trials}}
+    found = make_evaluation(BINARY, [0, 1], [0.2, 0.9], **more)
+    assert ("in trials" in str(found)) == bool(trials)
+    assert "drop of auc without it" in str(found)
+    print_evaluation(found)
     lines = read_lines(capsys)
     at = next(i for i, line in enumerate(lines) if line.startswith("part "))
     assert lines[at - 1].endswith(":")
