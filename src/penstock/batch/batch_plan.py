@@ -63,7 +63,7 @@ class BatchPlan(Protocol):
 
     @property
     def reads_stretches(self) -> bool:
-        """Whether what is read ahead lies together, so that announcing it is never in vain."""
+        """Whether rows that are read ahead are contiguous, so that announcing them always helps."""
 
     def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:
         """Return what is worth announcing while a batch is made, in the order in which it is needed.

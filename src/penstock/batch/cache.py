@@ -64,7 +64,7 @@ def check_folder(folder: Path) -> None:
 def move_to_file(columns: CodedColumns, folder: Path) -> dict[str, CodedColumn]:
     """Return columns whose arrays lie in a file.
 
-    The file has no name: nobody else can open it, so nobody can cut it off under our mapping. Its blocks are
+    The file has no name: no other process can open it, or truncate it under the mapping. Its blocks are
     reserved before they are written, so that a full disk is an error and not a signal.
     """
     arrays = [array for column in columns.values() for array in column.arrays()]

@@ -63,7 +63,7 @@ class HeldImages:
         return name in self._images
 
     def take(self, name: str, references: Dense) -> Pictures:
-        """Return the images that are referred to, as they are held: nobody may change them."""
+        """Return the referenced images as they are held; callers must not change them."""
         images = self._images[name]
         return Pictures([images[at] for at in references.values.tolist()], references.present)
 
@@ -104,7 +104,7 @@ _DEAR = 64  # how many rows are joined in less time than it takes to decode one
 
 
 class Prepare(Protocol):
-    """Does to columns what is the same in every epoch, and dear."""
+    """Runs the expensive part of a pipeline that is the same in every epoch."""
 
     def __call__(self, columns: CodedColumns, *, room_bytes: int) -> tuple[CodedColumns, Faults]:
         """Return the columns, their images as `Pictures`, of no more than so many bytes."""
@@ -174,7 +174,7 @@ class GrowingStore:
         self._rest.announce(rows if held is None else rows[~held.find(rows)[1]])
 
     def _settle(self, rows: NDArray[np.int64]) -> Held | None:
-        """Return what is held, with what is pending where enough of that was asked for in vain."""
+        """Return what is held; pending images are added first if many of them were requested."""
         with self._lock:
             if self._pending:
                 self._num_missed += int(self._is_known[rows].sum())
@@ -193,7 +193,7 @@ class GrowingStore:
         self._pending, self._num_missed = [], 0
 
     def _read(self, rows: NDArray[np.int64]) -> StoreColumns:
-        """Read some rows, and keep what there is room for; whoever asked judges the faults of them all."""
+        """Read some rows, and keep what there is room for; the caller handles all faults."""
         stored, sound, _ = self._rest.columns(rows)
         if not self._is_open:
             return StoreColumns(stored, sound)
@@ -256,7 +256,7 @@ class GrowingStore:
         try:
             moved = move_to_file(loose, folder)
         except WriteError as error:
-            # What is held stays where it is. A cache is no promise: training goes on.
+            # What is held stays where it is. Training continues without the rest of the cache.
             _log.warning("cache: nothing more is kept: %s", error)
             with self._lock:
                 self._is_open, self._folder = False, None

@@ -104,7 +104,7 @@ class StoredValues:
         augments: bool,  # noqa: ARG002
         room_bytes: int,  # noqa: ARG002
     ) -> tuple[CodedColumns, Faults]:
-        """Return the columns likewise."""
+        """Return the columns."""
         return columns, {}
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> StoredBatch:  # noqa: ARG002
