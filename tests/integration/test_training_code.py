@@ -95,7 +95,7 @@ def written(request, tmp_path, monkeypatch) -> Any:
 def write_script(arguments: list[str], framework: str, capsys: Any) -> str:
     assert main(["inspect", *arguments, "--code", framework]) == 0
     out, err = capsys.readouterr()
-    assert err.startswith("Next: penstock inspect ")  # beside the script, not in it
+    assert err.startswith("Next: penstock train ")  # beside the script, not in it
     assert err.count("\n") == 1
     Path("script.py").write_text(out)
     return out

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         from penstock.jobs.check.training_code import write_training  # noqa: PLC0415 - as above
 
         print(write_training(args.paths, args.code, options), end="")
-        suggest_next(args, "inspect", *list_paths(args))
+        suggest_use(args, repeat_words(args, _OWN_OPTIONS), has_target=True)
         return 0
     with ProgressBar("inspect") as bar:
         found = inspect(args.paths, options, bar.show)
