@@ -64,8 +64,8 @@ def names(archive) -> set[str]:
 def wheel(archive, tmp_path_factory) -> Path:
     """A wheel of the archive with the module of this environment."""
     folder, out = tmp_path_factory.mktemp("unpacked"), tmp_path_factory.mktemp("wheel")
-    with tarfile.open(archive) as file:
-        file.extractall(folder, filter="data")
+    # By tar: Python 3.11.2 has no `filter=` for its own extraction, and later versions warn without it.
+    run_in(folder, dict(os.environ), "tar", "xzf", str(archive))
     (tree,) = folder.iterdir()
     shutil.copy(_native.__file__, tree / "src" / "penstock")
     # Files that an archive leaves out are left out of a wheel of Python files as well.
