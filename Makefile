@@ -5,11 +5,14 @@ BIN := $(VENV)/bin
 SANITIZED := .venv-sanitize
 TSAN := .venv-tsan
 CORE := CMakeLists.txt pyproject.toml constraints.txt $(wildcard native/*/*.cc native/*/*.h)
+# Processes of a test run, and how pytest-xdist gives them their tests: make test PROCESSES=3 DIST=worksteal
+PROCESSES ?= 2
+DIST ?= loadfile
 # The build uses cmake and ninja from PATH if they are there, and has pip bring them if not.
 INSTALL := -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-long test-browser test-arm64 chromium docs check lint types sanitize tsan fuzz wheel bench clean
+.PHONY: help demo test quick test-long test-browser test-arm64 chromium docs check lint types sanitize tsan fuzz wheel bench clean
 
 help: ## Say what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## (.*)/  make \1\t\2/' | expand -t 18
@@ -43,7 +46,10 @@ demo: $(VENV)/.base ## From raw files to a trained model and a report: convert, 
 	$(BIN)/penstock demo
 
 test: $(VENV)/.test ## Run all tests, with the same examples of property tests in every run
-	$(BIN)/python -m pytest -m 'not long' --numprocesses=2 --dist=loadfile
+	$(BIN)/python -m pytest -m 'not long' --numprocesses=$(PROCESSES) --dist=$(DIST)
+
+quick: $(VENV)/.test ## Run the unit and property tests that need no framework, process or server: about a minute
+	$(BIN)/python -m pytest -m 'not heavy and not long' --numprocesses=$(PROCESSES) tests/unit tests/property
 
 test-long: $(VENV)/.test ## Run the property tests with new random examples, and the campaigns that take hours
 	$(BIN)/python -m pytest -m 'hypothesis or long' --hypothesis-profile=fresh --timeout=0
@@ -71,6 +77,7 @@ check: lint types sanitize ## Style, types, and the core under the sanitizers
 lint: $(VENV)/.check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/python tools/lint.py
 	$(BIN)/clang-format --dry-run -Werror $(wildcard native/*/*.cc native/*/*.h)
 
 types: $(VENV)/.check

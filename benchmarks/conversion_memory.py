@@ -18,19 +18,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 
-from datasets import HERE
+from datasets import STORE
 from sources import write_raw_source
 
 SAMPLE_SECONDS = 0.05
 STEP_ROWS = 1 << 18
 KINDS = ("cat", "dog", "cow", "hen")
-# A process of its own, with nothing in it but the conversion.
+# A separate process, with nothing in it but the conversion.
 PROGRAM = """
 import json
 import resource
 import sys
 import penstock as ps
-dataset = ps.convert(sys.argv[1], sys.argv[2], workers=int(sys.argv[3]))
+dataset = ps.convert(sys.argv[1], sys.argv[2], num_threads=int(sys.argv[3]))
 used = resource.getrusage(resource.RUSAGE_SELF)
 rows = sum(len(dataset[name]) for name in dataset.splits)
 print(json.dumps({"rows": rows, "cpu": used.ru_utime + used.ru_stime}), flush=True)
@@ -53,7 +53,7 @@ class ConversionMemory:
 
 def ensure_large(num_bytes: int) -> Path:
     """Make a CSV of at least so many bytes, with no two rows alike, if it is not there."""
-    path = HERE / "data" / "sources" / "large" / f"T-{num_bytes}.csv"
+    path = STORE / "data" / "sources" / "large" / f"T-{num_bytes}.csv"
     if not path.exists():
         print(f"making {num_bytes / 1e9:g} GB of CSV at {path}", flush=True)
         write_raw_source(["large", "--path", str(path), "--bytes", str(num_bytes)])

@@ -1,6 +1,6 @@
 """Writes the data of `distributed.py`: a CSV to convert, and records of random bytes in a folder to serve.
 
-`python distributed_data.py FOLDER ROWS MEGABYTES RECORD_BYTES`, in a process of its own, so that the main
+`python distributed_data.py FOLDER ROWS MEGABYTES RECORD_BYTES`, in a separate process, so that the main
 process stays small. `parameters.json` comes last: data without it is made again.
 """
 
@@ -16,9 +16,9 @@ import numpy as np
 
 import penstock as ps
 from distributed_worker import BUCKET, CSV_NAME, DATASET
-from penstock.shards.combined_index import COMBINED_NAME, iter_combined
-from penstock.shards.index import FRAME_BYTES
-from penstock.shards.manifest import load_manifest
+from penstock.format.combined_index import COMBINED_NAME, iter_combined
+from penstock.format.index import FRAME_BYTES
+from penstock.format.manifest import load_manifest
 
 # Goes up when the same parameters would give other data.
 PRODUCTION = 1

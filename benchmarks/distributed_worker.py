@@ -1,8 +1,8 @@
 """The process of one contestant of `distributed.py`: makes itself ready, then times passes on request.
 
 In: the contestant, the part and a number of workers or ranks as JSON on the command line, then one line on
-standard input for each turn. Out: one line of JSON for each. Nothing is pinned: readers use threads of their
-own, and Ray starts other processes.
+standard input for each turn. Out: one line of JSON for each. Nothing is pinned: readers start threads,
+and Ray starts other processes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SERVER_VARIABLE = "PENSTOCK_BENCHMARK_SERVER"
 
 
 class Contestant(Protocol):
-    """What is measured: `run` is a timed pass, and returns the number of records and more figures."""
+    """One side of a comparison: `run` is a timed pass, and returns the number of records and more figures."""
 
     def run(self) -> dict[str, Any]: ...
 
@@ -43,7 +43,7 @@ class Contestant(Protocol):
 
 
 class Conversion:
-    """Converts the table, in this process or on a Ray cluster of its own, which is started before."""
+    """Converts the table, in this process or on a separate Ray cluster, which is started before."""
 
     def __init__(self, job: Job) -> None:
         import penstock as ps  # noqa: PLC0415
@@ -51,7 +51,7 @@ class Conversion:
         self._convert = ps.convert
         self._source = Path(job.folder) / CSV_NAME
         self._scratch = Path(tempfile.mkdtemp(prefix=SCRATCH_PREFIX, dir=job.folder))
-        self._options = {"workers": job.num_cores, "engine": job.entry, "target": "kind"}
+        self._options = {"num_threads": job.num_cores, "engine": job.entry, "target": "kind"}
         if job.entry == "ray":
             start_ray(job.num_cores)
         self.run()
@@ -161,7 +161,7 @@ SHUFFLES = {"in order": False, "block": "block"}
 
 
 class Ranks:
-    """Reads the share of each rank, one rank after the other, each with a loader of its own."""
+    """Reads the share of each rank, one rank after the other, each with a separate loader."""
 
     def __init__(self, job: Job) -> None:
         import penstock as ps  # noqa: PLC0415
@@ -241,7 +241,7 @@ def find_contestant(job: Job) -> Callable[[Job], Contestant]:
 
 
 def time_turn(contestant: Contestant, seconds: float) -> dict[str, Any]:
-    """Time passes until they fill a turn; the figures of ranks are those of the last pass."""
+    """Time passes until they fill a turn; the figures of ranks describe the last pass."""
     total: dict[str, Any] = {"num_records": 0, "num_bytes": 0, "seconds": 0.0}
     steps: list[list[int]] = []
     mine, all_before = os.getpid(), _read_all_seconds()

@@ -1,6 +1,6 @@
 """What the feeds know before the clock starts: vocabularies, means and variances, and what must come out.
 
-In: a data set. Out: a `Fitted`, kept next to the data. A process of its own makes it (`fit_datasets.py`),
+In: a data set. Out: a `Fitted`, kept next to the data. A separate process makes it (`fit_datasets.py`),
 which needs Keras for the texts.
 """
 

@@ -1,6 +1,6 @@
 """Checks that batches reach a GPU unchanged, and measures whether the loader keeps up with it.
 
-In: what is installed of JAX, torch and Keras. Out: one line per check, and a table: records per second from a
+In: installed JAX, torch and Keras. Out: one line per check, and a table: records per second from a
 batch that is on the device already, from the loader, and the share of the time that steps waited for data.
 Exit status 1 if a check fails, 2 if there is no GPU (`--device cpu` tries the script itself without one).
 """
@@ -63,7 +63,7 @@ def make_data(folder: Path, num_records: int) -> Any:
 
 def load(data: Any, batch_size: int) -> Any:
     """Return a loader of whole batches, the same in every call."""
-    options = ps.Pipeline.fit(data)
+    options = ps.Pipeline.fit(data, photo=ps.transform.Image(augment=ps.transform.Augment.light()))
     return data["train"].loader(options, batch_size=batch_size, shuffle=True, seed=5, last="drop")
 
 
@@ -140,7 +140,7 @@ def check_torch(data: Any, batch_size: int, seconds: float, device: str) -> dict
 
 
 def check_keras(backend: str, folder: Path, precision: str, device: str) -> dict[str, Any]:
-    """Train a model of the data set in a process of its own, and check where it ran and what it learnt."""
+    """Train a model of the data set in a separate process, and check where it ran and what it learnt."""
     out = folder / f"run-{backend}-{precision}"
     variables = {**os.environ, "KERAS_BACKEND": backend}
     command = [sys.executable, "-c", KERAS, str(out), str(folder / "data"), precision]
@@ -219,7 +219,7 @@ def find_device() -> str:
 
 
 def main() -> int:
-    """Run the checks of what is installed, print their results."""
+    """Run the checks of installed frameworks, print their results."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
     parser.add_argument("--records", type=int, default=8192)

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def check_batch(images: Any, labels: Any, task: Task, pixels: str) -> float:
-    """Refuse a batch whose pixels are not those of its pictures; return how far they are off, of 255.
+    """Refuse a batch whose pixels are not the pixels of its pictures; return how far they are off, of 255.
 
     A competitor that delivers less than it decodes delivers the last pictures of the batch.
     """

@@ -86,7 +86,7 @@ def time_turn(competitor: Competitor, task: Task, is_quick: bool) -> dict[str, A
     return {
         "num_records": num_records,
         "seconds": seconds,
-        # With what is not on the clock: it tells this process's share of the machine from that of others.
+        # Including untimed work: it separates this process's share of the machine from other shares.
         "cpu_seconds": time.process_time() - whole_start,
         "timed_cpu_seconds": cpu_stop - cpu_start,
     }

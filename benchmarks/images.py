@@ -10,13 +10,14 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from importlib.util import find_spec
+from dataclasses import asdict, replace
 from statistics import fmean, median
 
+from datasets import HERE, STORE
 from image_feeds import ENTRIES, GOALS, LIMIT, PARTS, Entry, name_baseline
 from machine import describe_machine
-from photos import BATCH_SIZE, HERE, PhotoSpec, ensure_photos, list_photos
+from peers import find_missing
+from photos import BATCH_SIZE, PhotoSpec, ensure_photos, list_photos
 from rounds import Ratio, Results, Turn, compare, find_rate, pick_turns, run_rounds
 from tables import add_load_warning, count_cores, draw, format_ratio
 from worker import Job
@@ -59,7 +60,7 @@ def format_part(
 
 
 class _Row:
-    """One feed of a part: its turns, those of the baseline and of the limit, or why it has none."""
+    """One feed of a part: its turns, turns of the baseline and of the limit, or why it has none."""
 
     def __init__(self, score: Results, entry: Entry, num_cores: int, reason: str) -> None:
         self.entry = entry
@@ -216,17 +217,11 @@ def parse_arguments() -> argparse.Namespace:
     return arguments
 
 
-def find_missing(names: list[str]) -> dict[str, str]:
+def find_left_out(names: list[str]) -> dict[str, str]:
     """Return which competitors cannot take part because their package is not installed."""
-    entries = [entry for entry in ENTRIES if entry.name in names]
-    needs = {entry.name: entry.needs for entry in entries if entry.needs}
-    if any(need != "cv2" for need in needs.values()) and find_spec("cv2") is None:
-        needs = dict.fromkeys(needs, "cv2")  # the others bring no decoder
-    return {
-        name: f"skipped: {package} is not installed"
-        for name, package in needs.items()
-        if find_spec(package) is None
-    }
+    decoded = [entry if not entry.needs else replace(entry, needs="cv2") for entry in ENTRIES]
+    # The other packages bring no decoder, and use the decoder of OpenCV.
+    return find_missing(ENTRIES, names) | find_missing(decoded, names)
 
 
 def measure(arguments: argparse.Namespace, skipped: dict[str, str]) -> Results:
@@ -270,7 +265,7 @@ def report(score: Results, arguments: argparse.Namespace, skipped: dict[str, str
         "failures": [[*key, reason] for key, reason in score.failures.items()],
         "turns": [asdict(turn) for turn in score.turns],
     }
-    path = HERE / "results" / ("images-quick.json" if arguments.quick else "images.json")
+    path = STORE / "results" / ("images-quick.json" if arguments.quick else "images.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results) + "\n")
 
@@ -278,7 +273,7 @@ def report(score: Results, arguments: argparse.Namespace, skipped: dict[str, str
 def main() -> int:
     """Run the benchmark; 1 if any feed failed."""
     arguments = parse_arguments()
-    skipped = find_missing(arguments.competitors)
+    skipped = find_left_out(arguments.competitors)
     score = measure(arguments, skipped)
     report(score, arguments, skipped)
     return 1 if score.failures else 0

@@ -1,7 +1,7 @@
 """Compares two installs of Penstock, such as a wheel of the stable ABI and one of a single Python version.
 
 In: the interpreters of two environments. Out: a table of CPU time per call, record and batch, and the ratio
-of the second install to the first. Each measurement is a process of its own, and the installs take turns.
+of the second install to the first. Each measurement is a separate process, and the installs take turns.
 """
 
 from __future__ import annotations

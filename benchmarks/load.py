@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import fmean, median
 
-from datasets import HERE, NUM_SHARDS, DatasetSpec, ensure_written, list_datasets
+from datasets import HERE, NUM_SHARDS, STORE, DatasetSpec, ensure_written, list_datasets
 from feeds import BASELINE, CACHED_BASELINE, ENTRIES, PARTS, Entry
 from fitted import ensure_fitted
 from loader_memory import format_memory, measure_memory
@@ -111,7 +111,7 @@ def _draw_waits(score: Results, num_cores: int, entries: Sequence[Entry]) -> str
 
 
 def _compare_waits(score: Results, turns: dict[int, Turn], num_cores: int) -> list[str]:
-    """Divide a peer's times by those of both of Penstock's feeds."""
+    """Divide a peer's times by the times of both of Penstock's feeds."""
     cells = []
     for name in (BASELINE, "penstock-to-tf"):
         ours = pick_turns(score, name, "wait", num_cores)
@@ -227,7 +227,7 @@ def watch_memory(arguments: argparse.Namespace) -> None:
 
 def write_results(name: str, results: dict[str, object]) -> None:
     """Keep every raw figure, so that another table can be made from it."""
-    path = HERE / "results" / name
+    path = STORE / "results" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": describe_machine()} | results) + "\n")
 

@@ -116,7 +116,7 @@ def time_steps(competitor: Competitor, step: Callable[[Batch], Any], is_quick: b
     if hasattr(batches, "close"):
         batches.close()
     del batches
-    # With what is not on the clock: it tells this process's share of the machine's work from that of others.
+    # Including untimed work: it separates this process's share of the machine's work from other shares.
     cpu_seconds = time.process_time() - cpu_start
     return {"num_records": num_records, "seconds": seconds, "cpu_seconds": cpu_seconds, "steps": steps}
 

@@ -19,9 +19,9 @@ from worker import Job
 SAMPLE_SECONDS = 1.0
 BATCH_SECONDS = 0.1
 NUM_LINES = 12
-# What the median of the last quarter may lie above that of the second one, to call it flat.
+# How much the median of the last quarter may exceed the median of the second one, to call it flat.
 MOST_GROWTH = 0.01
-# A process of its own, with nothing in it but the feed; for each batch it takes, it writes a byte.
+# A separate process, with nothing in it but the feed; for each batch it takes, it writes a byte.
 PROGRAM = f"""
 import json, sys, time
 from worker import Job, pin_process
@@ -38,7 +38,7 @@ for batch in Feed(make_task(job)[1]).epochs():
 
 @dataclass(frozen=True)
 class LoaderMemory:
-    """What was seen since the first batch: seconds, resident bytes, those of them that map no file."""
+    """Samples since the first batch: seconds, resident bytes, resident bytes that map no file."""
 
     num_cores: int
     num_batches: int

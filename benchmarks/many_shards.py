@@ -28,15 +28,15 @@ from penstock import _native
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
-from penstock.read import listing
-from penstock.read.opening import open_files
-from penstock.read.options import ReadOptions
+from penstock.format.entry import ShardEntry, SplitEntry
+from penstock.format.index import encode_index, index_name
+from penstock.format.manifest import MANIFEST_NAME, dump, load_manifest
+from penstock.read import dataset_files
+from penstock.read.opened_files import open_files
 from penstock.read.order import SplitOrder, shard_slice
 from penstock.read.range_buffers import GAP_BYTES
 from penstock.read.scatter import Scatter
-from penstock.shards.entry import ShardEntry, SplitEntry
-from penstock.shards.index import encode_index, index_name
-from penstock.shards.manifest import MANIFEST_NAME, dump, load_manifest
+from penstock.settings.groups import ReadOptions
 
 BATCH_SIZE = 256
 NUM_BATCHES = 40
@@ -128,7 +128,7 @@ def measure(folder: Path) -> None:
 def measure_store(folder: Path) -> None:
     """Open the data set as if it were in an object store: its manifest is read from the disk."""
     manifest = load_manifest(folder)
-    with patch.object(listing, "load_manifest", lambda _: manifest):
+    with patch.object(dataset_files, "load_manifest", lambda _: manifest):
         open_files("s3://none/warm-up", ReadOptions())  # loads the modules, which is not measured
         watch = Watch()
         rows = open_files("s3://none/data", ReadOptions()).splits["train"]

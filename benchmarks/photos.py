@@ -1,7 +1,7 @@
 """The pictures of the benchmark of images: how large, how many, where they lie, whether to make them again.
 
 In: a name and a size of the benchmark. Out: a `PhotoSpec` whose files exist. Making them needs Pillow and
-Penstock, and happens in a process of its own (`write_photos.py`).
+Penstock, and happens in a separate process (`write_photos.py`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
 
-HERE = Path(__file__).resolve().parent
+from datasets import HERE, STORE
+
 NUM_SHARDS = 4
 BATCH_SIZE = 32
 SEED = 20_240_817
@@ -99,7 +100,7 @@ class PhotoSpec:
 
 def list_photos(is_quick: bool) -> dict[str, PhotoSpec]:
     """Describe every set at its full size, or at one that a smoke test can afford."""
-    folder = HERE / "data" / "quick" / "photos" if is_quick else HERE / "data" / "photos"
+    folder = STORE / "data" / "quick" / "photos" if is_quick else STORE / "data" / "photos"
     medium, large, small, tiny = (32, 32, 32, 64) if is_quick else (256, 96, 512, 1024)
     specs = (
         PhotoSpec("500x375", 375, 500, "jpeg", medium, 2.2, folder / "500x375"),

@@ -2,7 +2,7 @@
 
 In: data sets of scikit-learn, generated ones, and practice data where it is present. Out: a table of scores
 for each kind of data, with ranks, calibration and wall time; every figure in results/quality.json. Choose
-defaults by the scores of the validation splits, and print those of the test splits once, at the end.
+defaults by the scores of the validation splits, and print the scores of the test splits once, at the end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import quality_data
-from datasets import HERE
+from datasets import HERE, STORE
 from machine import describe_machine
 from quality_data import SETS, is_available
 from tables import draw
@@ -108,7 +108,7 @@ def find_group(name: str) -> str:
 
 
 def measure(arguments: argparse.Namespace) -> tuple[list[dict[str, Any]], list[str]]:
-    """Run every contestant on every data set with every seed, each in a process of its own."""
+    """Run every contestant on every data set with every seed, each in a separate process."""
     found, failures = [], []
     for name in arguments.sets:
         for seed in range(arguments.seeds):
@@ -224,7 +224,7 @@ def main() -> int:
         results = [each for each in stored["results"] if each["set"] in arguments.sets]
     else:
         results, failures = measure(arguments)
-        path = arguments.out or HERE / "results" / f"quality{'-quick' * arguments.quick}.json"
+        path = arguments.out or STORE / "results" / f"quality{'-quick' * arguments.quick}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({"machine": describe_machine(), "results": results}) + "\n")
     means = compute_means(results, arguments.score)

@@ -40,7 +40,7 @@ class QualitySet:
     Attributes:
         name: Name of the data set.
         group: What its inputs are: "table", "text" or "mixed".
-        task: What is predicted.
+        task: Kind of the prediction.
         columns: Values by name of the column; images are arrays of pixels.
         texts: Names of columns of text.
         images: Names of columns of images.
@@ -176,7 +176,7 @@ def make_periodic(num_rows: int = 6_000) -> QualitySet:
 
 
 def make_merchants(num_rows: int = 9_000) -> QualitySet:
-    """Categories of many values, most of them rare, each with an effect of its own; an id without any."""
+    """Categories of many values, most of them rare, each with a different effect; an id without any."""
     rng = draw_generator("merchants")
     sizes = {"merchant": 700, "city": 120, "device": 12}
     names = {name: [f"{name}{number}" for number in range(size)] for name, size in sizes.items()}
@@ -382,7 +382,7 @@ SETS: Final[Mapping[str, Callable[[], QualitySet]]] = {
     "topics": _make_topics,
     **{name: (lambda name=name: _make_mixed(name)) for name in _MIXED},
 }
-"""Every data set, by name. Those of the practice data may be missing."""
+"""Every data set, by name. The practice data may be missing."""
 
 
 def is_available(name: str) -> bool:

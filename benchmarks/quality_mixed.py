@@ -94,7 +94,7 @@ def make_gallery(rng: np.random.Generator, num_rows: int = 535) -> Columns:
 
 
 def make_portraits(rng: np.random.Generator, num_rows: int = 1_500) -> Columns:
-    """Photos of which most can be known, beside a number and a category that add a little."""
+    """Photos that decide most of the target, beside a number and a category that add a little."""
     shapes = rng.integers(0, 3, num_rows)
     age, ground = rng.normal(40, 12, num_rows), rng.choice(["indoors", "outdoors"], num_rows)
     logits = np.array([2.2, -2.2, 0.0])[shapes] + 0.04 * (age - 40) + 0.5 * (ground == "indoors")

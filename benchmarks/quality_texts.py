@@ -60,7 +60,7 @@ def make_phrases(rng: np.random.Generator, num_rows: int = 4_000) -> Columns:
 
 
 def make_topics(rng: np.random.Generator, num_rows: int = 2_000) -> Columns:
-    """Long texts of 60 to 400 words on five topics, of which about one word in forty belongs to the topic.
+    """Long texts of 60 to 400 words on five topics; about one word in forty belongs to the topic.
 
     Topics share a part of their words, and a text has some words of another topic.
     """

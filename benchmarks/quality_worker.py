@@ -76,7 +76,7 @@ def encode_target(data: QualitySet) -> Any:
 
 
 def write_table(data: QualitySet, split: Any, folder: Path) -> Path:
-    """Write a data set as a CSV file, with images in files of their own."""
+    """Write a data set as a CSV file, with images in separate files."""
     columns = dict(data.columns)
     for name in data.images:
         from PIL import Image  # noqa: PLC0415 - only image data needs it
@@ -155,7 +155,7 @@ def find_table(data: QualitySet, is_train: Any) -> tuple[Any, list[bool]]:
 
 
 def find_parts(data: QualitySet, is_train: Any) -> Any:
-    """Return the features of texts, as tf-idf of words and pairs of words, and those of images: pixels."""
+    """Return the features of texts, as tf-idf of words and pairs of words, and of images: pixels."""
     from scipy.sparse import csr_matrix, hstack  # noqa: PLC0415
 
     found = [

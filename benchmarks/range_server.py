@@ -179,7 +179,7 @@ def serve(folder: Path, latency: float, rate: float, num_processes: int) -> None
 
 @contextmanager
 def running(folder: Path, latency: float, rate: float = 0.0) -> Iterator[tuple[int, int]]:
-    """Run a server in a process of its own; yield its port and the process."""
+    """Run a server in a separate process; yield its port and the process."""
     command = [sys.executable, __file__, str(folder), "--latency", str(latency), "--link", str(rate)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from datasets import HERE, DatasetSpec, ensure_written, list_datasets
+from datasets import HERE, STORE, DatasetSpec, ensure_written, list_datasets
 from machine import describe_machine
+from peers import find_missing, format_missing
 from readers import BASELINE, ENTRIES, Entry
 from rounds import Results, compare, find_rate, pick_turns, run_rounds
 from tables import add_load_warning, count_cores, draw, format_ratio
@@ -147,6 +148,8 @@ def main() -> int:
     """Run the benchmark; 1 if any competitor failed."""
     arguments = parse_arguments()
     total = Results()
+    missing = find_missing(ENTRIES, arguments.competitors)
+    arguments.competitors = [name for name in arguments.competitors if name not in missing]
     specs = list_datasets(arguments.quick)
     for name in arguments.datasets:
         entries = list_entries(name, arguments.competitors)
@@ -160,13 +163,14 @@ def main() -> int:
         total.failures |= score.failures
     if arguments.quick:
         print("QUICK RUN on little data: a smoke test, not a measurement.", end="\n\n")
-    for text in (format_derived(total, arguments.datasets, arguments.cores), format_notes(total)):
+    derived = format_derived(total, arguments.datasets, arguments.cores)
+    for text in (derived, format_missing(missing), format_notes(total)):
         if text:
             print(text, end="\n\n")
     for (entry, dataset, num_cores), reason in total.failures.items():
         print(f"FAILED {entry} on {dataset}, {num_cores} core(s): {reason}", file=sys.stderr)
     name = "read-quick.json" if arguments.quick else "read.json"
-    write_results(HERE / "results" / name, total, arguments)
+    write_results(STORE / "results" / name, total, arguments)
     return 1 if total.failures else 0
 
 

@@ -44,7 +44,7 @@ def time_pass(competitor: Competitor) -> dict[str, Any]:
         num_records += tally.num_records
         label_sum += tally.label_sum
         stop = time.perf_counter()
-    # With the clearing up: it is what tells this process's share of the machine's work from that of others.
+    # Including the cleanup: it separates this process's share of the machine's work from other shares.
     cpu_seconds = time.process_time() - cpu_start
     return {
         "num_records": num_records,
@@ -54,10 +54,10 @@ def time_pass(competitor: Competitor) -> dict[str, Any]:
     }
 
 
-def time_turn(competitor: Competitor, task: Task) -> dict[str, Any]:
+def time_turn(competitor: Competitor, task: Task, least_seconds: float) -> dict[str, Any]:
     """Time passes until they fill a turn: the load of other programs changes from second to second."""
     total: dict[str, Any] = {"num_records": 0, "label_sum": 0, "seconds": 0.0, "cpu_seconds": 0.0}
-    while total["seconds"] < TURN_SECONDS:
+    while not total["num_records"] or total["seconds"] < least_seconds:
         figures = time_pass(competitor)
         check_pass(figures, task)
         total = {name: total[name] + figures[name] for name in total}
@@ -85,8 +85,9 @@ def serve(job: Job, commands: TextIO, answers: TextIO) -> None:
     check_pass(time_pass(competitor), task)
     figures = {"import_seconds": imported - start, "open_seconds": opened - imported}
     answers.write(json.dumps(figures) + "\n")
+    least_seconds = 0.0 if job.is_quick else TURN_SECONDS
     for _ in commands:
-        answers.write(json.dumps(time_turn(competitor, task)) + "\n")
+        answers.write(json.dumps(time_turn(competitor, task, least_seconds)) + "\n")
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ def ensure_data(data: ScalingData) -> None:
             np.save(data.photos.pictures, np.frombuffer(b"".join(files), np.uint8))
             np.save(data.photos.offsets, np.cumsum([0, *map(len, files)]))
         pool.map(partial(_write_shard, data), range(NUM_SHARDS), chunksize=1)
-        # In a process of its own as well: fitting starts threads.
+        # In a separate process as well: fitting starts threads.
         pool.apply(_fit, (data,))
     (data.folder / "parameters.json").write_text(json.dumps(data.parameters))
 

@@ -112,7 +112,7 @@ def _draw_legend(names: set[str], y: float) -> list[str]:
 
 
 def _choose_step(highest: float) -> float:
-    """Return a round number of which a few reach the highest rate."""
+    """Return a round number; a few steps of it reach the highest rate."""
     least = highest / NUM_TICKS
     scale = 10 ** math.floor(math.log10(least))
     return next(scale * factor for factor in (1, 2, 2.5, 5, 10) if scale * factor >= least)

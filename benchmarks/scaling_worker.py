@@ -103,7 +103,7 @@ def time_turn(feed: Any, seconds: float, fewest: int) -> dict[str, Any]:
     return {
         "num_records": num_records,
         "seconds": spent,
-        # Including what is not on the clock: it separates this process's load from that of others.
+        # Including untimed work: it separates this process's load from the load of others.
         "cpu_seconds": cpu_stop - whole_start,
         "timed_cpu_seconds": cpu_stop - cpu_start,
     }

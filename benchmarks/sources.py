@@ -1,6 +1,6 @@
 """What the writers are given: the values of the read benchmark in memory, as CSV and as Parquet, and images.
 
-In: a name and a size. Out: a `RawSource` whose files exist. They are made in a process of their own
+In: a name and a size. Out: a `RawSource` whose files exist. They are made in a separate process
 (`write_sources.py`), so that the main process stays small.
 """
 
@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from datasets import HERE, SEED, list_datasets
+from datasets import HERE, SEED, STORE, list_datasets
 
 # Goes up when write_sources.py would write something else from the same parameters.
 PRODUCTION = 2
@@ -72,7 +72,7 @@ def stamp_of(source: Path) -> Path:
 def list_raw_sources(is_quick: bool) -> dict[str, RawSource]:
     """Describe all there is at its full size, or at one that a smoke test can afford."""
     specs = list_datasets(is_quick)
-    folder = HERE / "data" / "quick" / "sources" if is_quick else HERE / "data" / "sources"
+    folder = STORE / "data" / "quick" / "sources" if is_quick else STORE / "data" / "sources"
     num_rows, num_images = specs["T"].num_records, 200 if is_quick else 4_000
     materials = [
         RawSource(name, f"{specs[name].title}, in memory", specs[name].num_records, is_quick, name)

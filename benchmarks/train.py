@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from datasets import HERE, ensure_written, list_datasets
+from datasets import HERE, STORE, ensure_written, list_datasets
 from fitted import ensure_fitted
 from machine import describe_machine
 from rounds import Results, compare, find_rate, pick_turns, run_rounds
@@ -120,7 +120,7 @@ def report(score: Results, arguments: argparse.Namespace) -> None:
         "failures": [[*key, reason] for key, reason in score.failures.items()],
         "turns": [asdict(turn) for turn in score.turns],
     }
-    path = HERE / "results" / ("train-quick.json" if arguments.quick else "train.json")
+    path = STORE / "results" / ("train-quick.json" if arguments.quick else "train.json")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(results) + "\n")
 

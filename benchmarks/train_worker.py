@@ -126,7 +126,7 @@ def make_clock() -> Any:
     import keras  # noqa: PLC0415 - after pinning
 
     class Clock(keras.callbacks.Callback):  # type: ignore[misc]
-        """Times from the beginning of an epoch to that of the next: all that callbacks do is in between."""
+        """Times from the beginning of an epoch to the beginning of the next, including all callbacks."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -161,7 +161,7 @@ def time_turn(method: Method, setup: Setup, num_timed: int) -> dict[str, Any]:
     return {
         "num_records": setup.num_records * num_timed,
         "seconds": clock.end - clock.begins[1],
-        # With what is not on the clock: it tells this process's share of the machine from that of others.
+        # Including untimed work: it separates this process's share of the machine from other shares.
         "cpu_seconds": time.process_time() - cpu_start,
         "timed_cpu_seconds": clock.cpu_end - clock.cpu_begins[1],
     }

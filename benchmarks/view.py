@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from datasets import HERE
+from datasets import STORE
 
 REQUESTS = (
     ("first page", {}),
@@ -76,7 +76,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only 20,000 records")
     args = parser.parse_args()
     num_records = 20_000 if args.quick else args.records
-    folder = HERE / "data" / f"view-{num_records}"
+    folder = STORE / "data" / f"view-{num_records}"
     if not folder.exists():
         make_data(folder, num_records)
     code = "from penstock.cli.main import main; raise SystemExit(main())"

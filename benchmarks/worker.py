@@ -1,7 +1,7 @@
 """The process of one competitor: pins itself, opens the reader, then times passes on request.
 
 In: the competitor, data set and cores as JSON on the command line, then one line on stdin for each turn.
-Out: one line of JSON for each on a pipe of its own; whatever the libraries print goes to stderr.
+Out: one line of JSON for each on a separate pipe; whatever the libraries print goes to stderr.
 """
 
 from __future__ import annotations

@@ -12,13 +12,14 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from conversion_memory import ensure_large, format_memory, measure_memory, write_short_rows
-from datasets import HERE
+from datasets import HERE, STORE
 from machine import describe_machine
+from peers import find_missing, format_missing
 from rounds import Results, Turn, compare, find_rate, pick_turns, run_rounds
 from sources import RawSource, ensure_raw_sources, list_raw_sources
 from tables import add_load_warning, count_cores, draw, format_ratio
@@ -194,8 +195,8 @@ def measure(arguments: argparse.Namespace) -> Results:
 
 def report_memory(arguments: argparse.Namespace) -> None:
     """Convert a large CSV, by default with as many workers as there are cores, up to 2; keep what it took."""
-    (HERE / "data").mkdir(exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=name_scratch(os.getpid()), dir=HERE / "data"))
+    (STORE / "data").mkdir(exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=name_scratch(os.getpid()), dir=STORE / "data"))
     if arguments.rows is not None:
         source = folder / "short.csv"
         write_short_rows(source, arguments.rows)
@@ -208,18 +209,18 @@ def report_memory(arguments: argparse.Namespace) -> None:
 
 def write_results(name: str, results: dict[str, object]) -> None:
     """Keep every raw figure, so that another table can be made from it."""
-    path = HERE / "results" / name
+    path = STORE / "results" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({"machine": describe_machine()} | results, indent=1) + "\n")
 
 
-def report(score: Results, arguments: argparse.Namespace) -> None:
+def report(score: Results, arguments: argparse.Namespace, missing: Mapping[str, str]) -> None:
     """Print what follows from all tables, and keep the figures."""
     if arguments.quick:
         print("QUICK RUN on little data: a smoke test, not a measurement.", end="\n\n")
     overview = format_overview(score, arguments.sources)
     workers = format_workers(score, arguments.sources, arguments.cores)
-    for text in (overview, workers, format_notes(score)):
+    for text in (overview, workers, format_missing(missing), format_notes(score)):
         if text:
             print(text, end="\n\n")
     for (entry, raw, num_cores), reason in score.failures.items():
@@ -242,12 +243,14 @@ def main() -> int:
         if arguments.memory is not None or arguments.rows is not None:
             report_memory(arguments)
             return 0
+        missing = find_missing(ENTRIES, arguments.competitors)
+        arguments.competitors = [name for name in arguments.competitors if name not in missing]
         score = measure(arguments)
     finally:
         # A worker that was ended in the middle of a pass leaves its folder.
-        for folder in (HERE / "data").glob(name_scratch(os.getpid()) + "*"):
+        for folder in (STORE / "data").glob(name_scratch(os.getpid()) + "*"):
             shutil.rmtree(folder, ignore_errors=True)
-    report(score, arguments)
+    report(score, arguments, missing)
     return 1 if score.failures else 0
 
 

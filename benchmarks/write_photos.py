@@ -25,7 +25,7 @@ from PIL import Image
 import penstock as ps
 from photos import NUM_SHARDS, SEED, PhotoSpec, list_photos
 
-# Amplitudes of photos fall with 1 / frequency; a little steeper, because leaves add edges of their own.
+# Amplitudes of photos fall with 1 / frequency; a little steeper, because leaves add more edges.
 TEXTURE_SLOPE = 1.15
 NUM_LEAVES = 60
 # Shares of the shorter side.
@@ -71,7 +71,7 @@ def _draw_background(rng: np.random.Generator, height: int, width: int) -> Float
 
 
 def _draw_colour(rng: np.random.Generator) -> Floats:
-    """Draw a colour that is not strong, as those of most things are not."""
+    """Draw a colour that is not strong, like the colours of most things."""
     colour = rng.uniform(20, 235, 3).astype(np.float32)
     mixed: Floats = colour + 0.6 * (colour.mean() - colour)
     return mixed
@@ -84,7 +84,7 @@ def _draw_radii(rng: np.random.Generator, side: int) -> npt.NDArray[np.float64]:
 
 
 def _draw_leaf(rng: np.random.Generator, scene: Floats, texture: Floats, radius: float) -> None:
-    """Lay an ellipse over the scene, with a colour, a shade and a roughness of its own."""
+    """Lay an ellipse over the scene, with its own colour, shade and roughness."""
     height, width, _ = scene.shape
     middle = rng.random(2) * (height, width)
     short = radius * rng.uniform(0.35, 1.0)
@@ -106,14 +106,14 @@ def _draw_leaf(rng: np.random.Generator, scene: Floats, texture: Floats, radius:
 
 
 def _soften(scene: Floats, axis: int) -> Floats:
-    """Average each pixel with its neighbours along one axis; those of the edges are lost."""
+    """Average each pixel with its neighbours along one axis; pixels at the edges are lost."""
     before, middle, after = (_shift(scene, axis, i) for i in (-1, 0, 1))
     softened: Floats = (before + after) * SOFTNESS + middle * (1 - 2 * SOFTNESS)
     return softened
 
 
 def _shift(scene: Floats, axis: int, offset: int) -> Floats:
-    """Return the neighbours of all pixels but those of the edges."""
+    """Return the neighbours of all pixels except at the edges."""
     stop = scene.shape[axis] - 1
     cut = slice(1 + offset, stop + offset)
     return scene[cut] if axis == 0 else scene[:, cut]

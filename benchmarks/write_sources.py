@@ -1,4 +1,4 @@
-"""Makes what is converted from the disk: CSV, Parquet, a folder of images, one large CSV.
+"""Makes the sources on disk for conversions: CSV, Parquet, a folder of images, one large CSV.
 
 In: what to make, on the command line. Out: its folder, the stamp of its parameters written last.
 """

@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 def name_scratch(process: int) -> str:
-    """Return how the folders of a run begin; the number is that of the main process."""
+    """Return how the folders of a run begin; the number is the id of the main process."""
     return f"write-{process}-"
 
 
 def make_folder() -> Path:
     """Make a folder on the disk that is written to."""
-    from datasets import HERE  # noqa: PLC0415 - after pinning
+    from datasets import STORE  # noqa: PLC0415 - after pinning
 
-    folder = HERE / "data"
+    folder = STORE / "data"
     folder.mkdir(exist_ok=True)
     return Path(tempfile.mkdtemp(prefix=name_scratch(os.getppid()), dir=folder))
 
@@ -108,7 +108,7 @@ def time_turn(competitor: Competitor, task: Task) -> dict[str, Any]:
     while not total["num_records"] or total["seconds"] < turn_seconds:
         figures = time_pass(competitor, task)
         total = {name: total[name] + figures[name] for name in total}
-    # With what is not on the clock too: it tells this process's share of the machine from that of others.
+    # Including untimed work: it separates this process's share of the machine from other shares.
     return total | {"cpu_seconds": read_cpu_seconds() - cpu_start}
 
 

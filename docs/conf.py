@@ -32,11 +32,15 @@ exclude_patterns = ["extensions", "static", "pictures", "screenshots", "**/.ipyn
 # page here, and their own documentation is not downloaded.
 nitpicky = True
 # Types that a user never names are not in the reference: the fitted state of transforms, paths in object
-# stores, and what loaders pass to their threads.
+# stores, parts of the facts of a run, groups of options, and what loaders pass to their threads.
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!penstock\.).*"),
-    (r"py:class", r"penstock\.transform\.\w+\.\w+Fit"),
+    (r"py:class", r"penstock\.transform\.(\w+\.\w+Fit|assembly\.Assembly)"),
     (r"py:class", r"penstock\.storage\.store_path\.StorePath"),
+    (r"py:class", r"penstock\.read\.bitmap\.Bitmap"),
+    (r"py:class", r"penstock\.training\.run_(facts|config)\.\w+"),
+    (r"py:class", r"penstock\.settings\.(conversion|groups)\.\w+"),
+    (r"py:class", r"penstock\.score\.intervals\.CalibratedError"),
     (r"py:class", r"penstock\.batch\.(maker\.(MadeRows|Transforming)|batch_plan\.Ticket)"),
 ]
 
@@ -59,7 +63,7 @@ autodoc_class_signature = "mixed"
 autodoc_typehints = "description"
 autodoc_typehints_description_target = "documented_params"
 autodoc_typehints_format = "short"
-autodoc_preserve_defaults = True
+autodoc_preserve_defaults = False
 python_maximum_signature_line_length = 88
 python_display_short_literal_types = True
 napoleon_google_docstring = True
@@ -74,7 +78,7 @@ hidden_signatures = (
     *("penstock.decode.sample_view.SampleList", "penstock.decode.reader.ColumnBlock"),
     *("penstock.batch.supply.RecordLocation", "penstock.schema.comparison.Comparison"),
     *("penstock.score.evaluation.Evaluation", "penstock.score.evaluation.SliceScores"),
-    *("penstock.score.mistakes.Mistake", "penstock.jobs.train.folds.CrossValidation"),
+    *("penstock.score.mistakes.Mistake", "penstock.jobs.train.cross_validation.folds.CrossValidation"),
     *("penstock.training.validation_choice.ValidationChoice", "penstock.training.progress.Watcher"),
     *("penstock.model.task.Task", "penstock.model.keras_predictor.KerasPredictor"),
     *("penstock.jobs.predict.predictions.Predictions", "penstock.jobs.export.export.Export"),

@@ -17,7 +17,7 @@ WORDS = ("the", "soup", "came", "late", "but", "we", "stayed", "for", "bread", "
 
 
 def make_meals(count: int) -> Iterator[dict]:
-    """Yield photos of many sizes and reviews of many lengths; recommended is what is green *and* praised."""
+    """Yield photos of many sizes and reviews of many lengths; green *and* praised is recommended."""
     random = np.random.default_rng(0)
     for _ in range(count):
         is_green, is_praised = random.integers(0, 2, 2).tolist()

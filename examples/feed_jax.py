@@ -62,7 +62,7 @@ def step(
 
 @jax.jit
 def count_right(params: dict[str, jax.Array], inputs: dict, targets: dict, weights: dict) -> jax.Array:
-    """Return how many answers are right, without those of padding, and how many there are."""
+    """Return the number of right answers, and of all answers, both without padding."""
     is_right = apply(params, inputs["picture"]).argmax(axis=1) == targets["stripes"]
     return jnp.stack([(is_right * weights["stripes"]).sum(), weights["stripes"].sum()])
 

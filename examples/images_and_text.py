@@ -16,7 +16,7 @@ CAPTIONS = ("a {} car in the street", "we saw this {} bird at noon", "my old {} 
 
 
 def make_claims(count: int) -> Iterator[dict]:
-    """Yield a photo, what is said of it, and whether that is true: neither alone tells it."""
+    """Yield a photo, a claim about it, and whether the claim is true: neither alone decides it."""
     random = np.random.default_rng(0)
     for _ in range(count):
         seen, named = random.choice(list(COLOURS), 2)

@@ -17,7 +17,7 @@ RANDOM = np.random.default_rng(0)
 def learn(name: str, table: pd.DataFrame, target: str) -> dict[str, float]:
     """Return how well a model does on rows of a table that neither it nor its scales have seen."""
     data = ps.convert(table, name, target=target, split="train=0.7,validation=0.1,test=0.2", overwrite=True)
-    pipeline = ps.Pipeline.fit(data)  # means, deviations and vocabularies are those of the train split
+    pipeline = ps.Pipeline.fit(data)  # means, deviations and vocabularies come from the train split
     print(pipeline)
     run = ps.train(data, pipeline=pipeline, epochs=5, learning_rate=3e-3)
     scores = ps.evaluate(run, data["test"])

@@ -1,4 +1,4 @@
-"""Measurements of a loader that never ran, for tests of what is concluded from them."""
+"""Measurements of a loader that never ran, for tests of the conclusions."""
 
 import dataclasses
 
@@ -30,14 +30,11 @@ def stats(read: float = 0.0, decode: float = 0.0, transform: float = 0.0, **othe
 def measured(found: LoaderStats, **others) -> Measured:
     usual = {
         "batch_size": 128,
-        "batch_bytes": 100_000,
         "num_slices": 1,
         "num_fitting": 100,
         "steps_per_epoch": 1000,
-        "num_fields": 40,
         "num_records": 128_000,
         "num_cores": 2,
-        "cache_bytes": 1 << 20,
     }
     return Measured(stats=found, **{**usual, **others})
 

@@ -12,9 +12,9 @@ from penstock.columns import Column
 from penstock.fields import Category, Number, Text
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.options import ModelOptions
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
+from penstock.settings.model import ModelOptions
 from penstock.transform import Encode, Output, Scale, Tokenize
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import Transform
@@ -31,7 +31,7 @@ NOTE = (Text(), Tokenize(), strings(["a cat", "", "a small dog", "an eel that sw
 
 
 def make_pipeline(
-    parts: Mapping[str, Part], maps: Any = (), groups: Any = ()
+    parts: Mapping[str, Part], maps: Any = (), groups: Any = (), num_rows: int = NUM_ROWS
 ) -> tuple[Pipeline, dict[str, Any]]:
     """Fit transforms to columns; return the pipeline, and the inputs of a batch of all rows."""
     schema = Schema({name: field for name, (field, _, _) in parts.items()})
@@ -39,7 +39,7 @@ def make_pipeline(
     source = ColumnSource(schema, columns)
     fitted = {name: each.fit(name, field, source) for name, (field, each, _) in parts.items()}
     pipeline = Pipeline(Assembly(schema, fitted, maps, groups))
-    return pipeline, pipeline.apply(columns, NUM_ROWS)[0]
+    return pipeline, pipeline.apply(columns, num_rows)[0]
 
 
 def make_map(field: str, name: str, array: Any) -> Mapped:
@@ -57,7 +57,7 @@ def build_both(pipeline: Pipeline, options: ModelOptions | None = None) -> tuple
     exec(compile(code, "written.py", "exec"), module.__dict__)  # noqa: S102 - what a user would import
     written = module.build()
     rng = np.random.default_rng(0)
-    # Other weights than those of a start, so that no bias is 0 and no scale 1.
+    # Other weights than initial ones, so that no bias is 0 and no scale 1.
     shifted = [each + rng.normal(0, 0.1, each.shape).astype(each.dtype) ** 2 for each in built.get_weights()]
     built.set_weights(shifted)
     written.set_weights(shifted)

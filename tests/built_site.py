@@ -6,8 +6,10 @@ import sys
 import zlib
 from pathlib import Path
 
+from shared_builds import build_once
+
 ROOT = Path(__file__).parents[1]
-# Sphinx in a process of its own, which then says whether it has loaded TensorFlow.
+# Sphinx in a separate process, which then says whether it has loaded TensorFlow.
 BUILD = """
 import sys
 from sphinx.cmd.build import main
@@ -22,6 +24,16 @@ def build_site(out, source=ROOT / "docs"):
     options = ["--quiet", "--fresh-env", "--fail-on-warning", "-D", "nb_execution_mode=off"]
     command = [sys.executable, "-c", BUILD, *options, "--conf-dir", str(ROOT / "docs"), str(source), str(out)]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=280)
+
+
+def share_site(factory):
+    """Build the site once for all processes of a test run, and return its folder."""
+
+    def build(folder):
+        done = build_site(folder)
+        assert done.returncode == 0, done.stderr
+
+    return build_once(factory, "site", build)
 
 
 def read_inventory(site):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from heavy_files import is_heavy
 from record_files import example, write_plain
 
 # `make test` draws the same examples in every run and on every machine, whatever its speed. `make test-long`
@@ -25,6 +26,36 @@ def pytest_configure() -> None:
     """Let tests and what they start hear of interrupts: in the background of a shell they do not."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m "not heavy"`, leave heavy files alone: importing them takes as long as some tests."""
+    is_test = collection_path.name.startswith("test_") and "not heavy" in config.option.markexpr
+    return True if is_test and is_heavy(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by marker
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of heavy files where a selection names the marker."""
+    if "heavy" in config.option.markexpr:
+        for item in items:
+            if is_heavy(item.path):
+                item.add_marker("heavy")
+
+
+def pytest_unconfigure() -> None:
+    """Let the interpreter free the frozen objects: at its end, DuckDB lists objects that are left."""
+    gc.unfreeze()
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Print how many predictions of the law of batch sizes were compared."""
+    properties = [each for report in terminalreporter.getreports("passed") for each in report.user_properties]
+    counts = [count for name, count in properties if name == "predictions compared"]
+    if counts:
+        terminalreporter.write_line(
+            f"predictions that do not depend on the batch: {sum(counts):,} compared in {len(counts)} tests"
+        )
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -7,9 +7,9 @@ import numpy as np
 
 from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.column import encode_column
-from penstock.encode.options import EncodeOptions
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
+from penstock.settings.groups import StoredImages
 from penstock.source.block import Block
 from penstock.storage.deferred import Deferred
 
@@ -28,14 +28,14 @@ def encode(
     field: Field,
     raw: Any,
     form: str = "value",
-    options: EncodeOptions | None = None,
+    options: StoredImages | None = None,
     plan: Mapping[str, Any] | None = None,
     **block: Any,
 ):
     """Encode a column; return it, and (row, expected, got) of its faults."""
     given = Block(0, len(raw), {"column": raw}, **block)
     plan = ColumnPlan("column", "field", field, form, **(plan or {}))
-    column, faults = encode_column(plan, raw, given, options or EncodeOptions())
+    column, faults = encode_column(plan, raw, given, options or StoredImages())
     assert len(column) == len(raw)
     assert all(fault.column == "column" for fault in faults)
     return column, [(fault.row, fault.expected, fault.got) for fault in faults]

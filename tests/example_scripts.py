@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
 def run_example(name: str, folder: Path, patch: pytest.MonkeyPatch) -> Any:
-    """Run a script as a person does in a folder of its own; the frameworks are imported once for all."""
+    """Run a script as a person does in a separate folder; the frameworks are imported once for all."""
     patch.chdir(folder)
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     assert spec is not None

@@ -1,14 +1,19 @@
 """Runs for tests of exports: models with random weights, on data of many kinds."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import penstock as ps
 from image_files import jpeg, png, scene
-from penstock.training.run import PIPELINE_NAME, open_run, save_weights
-from penstock.training.run_files import write_run_config
+from penstock.training.run import open_run
+from penstock.training.run_files import PIPELINE_NAME
+from penstock.training.run_model import save_weights
+from run_tables import write_tables
+from shared_builds import build_once
 
 NUM_ROWS = 40
 WORDS = ("Quiet", "playful.", "old", "friendly,", "SHY", "größe")
@@ -52,10 +57,10 @@ FIELDS = {
 TARGETS = ["adopted", "breed", "price"]
 
 
-def build(pipeline: ps.Pipeline, seed: int = 5) -> Any:
+def build(pipeline: ps.Pipeline, seed: int = 5, options: ps.options.ModelOptions = SMALL) -> Any:
     """Return a model with random weights of some size: as built, it predicts almost the same for all rows."""
     rng = np.random.default_rng(seed)
-    model = ps.build_model(pipeline.schema, pipeline, SMALL)
+    model = ps.build_model(pipeline.schema, pipeline, options)
     for weight in model.trainable_weights:
         weight.assign(rng.normal(0, 0.4, weight.shape))
     return model
@@ -64,34 +69,48 @@ def build(pipeline: ps.Pipeline, seed: int = 5) -> Any:
 def write_run(folder: Path, model: Any, pipeline: ps.Pipeline, settings: dict[str, Any]) -> None:
     """Write what training leaves; how good a model is does not matter here."""
     folder.mkdir()
-    write_run_config(folder, settings)
+    write_tables(folder, settings)
     pipeline.save(folder / PIPELINE_NAME)
     save_weights(folder, model, pipeline)
 
 
-def make_run(folder: Path, rows: Any = None, **overrides: Any) -> Any:
+def make_run(
+    folder: Path, rows: Any = None, model_options: ps.options.ModelOptions = SMALL, **overrides: Any
+) -> Any:
     """Convert rows, and return an open run on them, with a temperature for the target `adopted`."""
     made = make_rows() if rows is None else rows
     data = ps.convert(made, folder / "set", fields=FIELDS, id="name", target=TARGETS, seed=3)
     pipeline = ps.Pipeline.fit(data, price=ps.transform.Scale("log1p"), **overrides)
-    model = build(pipeline)
+    model = build(pipeline, options=model_options)
     facts = {"choices": {"adopted": CHOICE}}
-    settings = {"data": str(folder / "set"), "model": SMALL.to_json(), "facts": facts}
+    settings = {"data": str(folder / "set"), "model": model_options.to_json(), "facts": facts}
     write_run(folder / "run", model, pipeline, settings)
     return open_run(folder / "run")
 
 
-def make_image_run(folder: Path, **options: Any) -> Any:
-    """Return an open run on photos, JPEG and PNG, one of them missing, and a number."""
-    rows = []
+def share_run(factory: pytest.TempPathFactory) -> Any:
+    """Return the open run that `make_run` makes without options: a copy for each module, on shared data."""
+    shared = build_once(factory, "exported-run", make_run)
+    return open_run(shutil.copytree(shared / "run", factory.mktemp("run") / "run"))
+
+
+def make_photo_rows() -> list[dict[str, Any]]:
+    """Return rows with a photo, JPEG or PNG (one is missing), and a number."""
+    rows: list[dict[str, Any]] = []
     for n in range(12):
         size = (20 + 7 * n, 30 + 3 * n)
         photo = jpeg(scene(*size, n)) if n % 2 else png(scene(*size, n))
         rows.append({"photo": None if n == 7 else photo, "age": float(n), "sold": ("no", "yes")[n % 3 == 0]})
+    return rows
+
+
+def make_image_run(folder: Path, model_options: ps.options.ModelOptions = SMALL, **options: Any) -> Any:
+    """Return an open run on photos and a number."""
     fields = {"photo": ps.fields.Image(optional=True)}
-    data = ps.convert(rows, folder / "set", fields=fields, target="sold", seed=3)
+    data = ps.convert(make_photo_rows(), folder / "set", fields=fields, target="sold", seed=3)
     photo = ps.transform.Image(size=(16, 24), missing="fill", **options)
     pipeline = ps.Pipeline.fit(data, photo=photo)
-    model = build(pipeline)
-    write_run(folder / "run", model, pipeline, {"data": str(folder / "set"), "model": SMALL.to_json()})
+    model = build(pipeline, options=model_options)
+    settings = {"data": str(folder / "set"), "model": model_options.to_json()}
+    write_run(folder / "run", model, pipeline, settings)
     return open_run(folder / "run")

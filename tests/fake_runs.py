@@ -9,24 +9,53 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.model.task import Task, find_tasks
+from penstock.training.recorded_data import RecordedData
+from penstock.training.run import Run
+from penstock.training.run_config import RunConfig
 
 
-class FakeRun:
-    """A run whose model adds up its inputs, row by row.
+class FakeRun(Run):
+    """A run whose model adds up its inputs, row by row; unlike in a run, its attributes may be set.
 
     Attributes:
         asked: The inputs of each call, in order.
         fails_at: The call that raises, from 0; or None.
     """
 
-    def __init__(self, pipeline: ps.Pipeline, data: Path | str, **settings: Any) -> None:
-        self.pipeline = pipeline
-        self.tasks: Mapping[str, Task] = find_tasks(pipeline)
-        self.settings: Mapping[str, Any] = settings
-        self.data = Path(data)
+    def __init__(
+        self, pipeline: ps.Pipeline, data: Path | str, folder: Path | None = None, **tables: Any
+    ) -> None:
+        super().__init__(
+            folder=folder or Path("run-without-folder"),
+            model=None,
+            pipeline=pipeline,
+            tasks=find_tasks(pipeline),
+            logits={},
+            history=[],
+            config=RunConfig(),
+        )
+        self.own_data = Path(data)
         self.asked: list[dict[str, Any]] = []
         self.fails_at: int | None = None
+        self.set_tables(**tables)
+
+    __setattr__ = object.__setattr__
+
+    def set_tables(self, schema: Any = None, plan: Any = None, **tables: Any) -> None:
+        """Set the tables of `run.yaml`, and the entries of `fields.json`."""
+        self.config = RunConfig.from_json(tables)
+        fields = JsonValue({"schema": schema, "plan": plan}, Document("fields of the run"))
+        self.recorded = RecordedData.from_json(fields, self.config.reading)
+
+    @property
+    def data(self) -> Path:
+        return self.own_data
+
+    @property
+    def needs_model(self) -> bool:
+        return self.config.model == "own"
 
     def predictor(self) -> Any:
         return self._ask
@@ -57,7 +86,7 @@ def answer(task: Task, total: Any) -> Any:
 def fit_run(source: Any, folder: Path, overrides: Mapping[str, Any] | None = None, **choices: Any) -> FakeRun:
     """Convert data without a change of order, fit a pipeline to it, and return a run that is a file later.
 
-    The pipeline has been saved and loaded, as that of a run has been.
+    The pipeline has been saved and loaded, like the pipeline of a run.
     """
     options: dict[str, Any] = {"split": "train=1.0", "shuffle": False, **choices}
     dataset = ps.convert(source, folder, **options)

@@ -170,7 +170,7 @@ def fit_some(data: ps.Dataset, **transforms: Any) -> Pipeline:
 
 
 def assert_same_batches(loader: Loader, dataset: Any, ulps: int = 0, pixels: int = 0) -> None:
-    """Compare a loader's batches with those of a data set: structure, types, shapes, values."""
+    """Compare a loader's batches with batches of a data set: structure, types, shapes, values."""
     batches = list(dataset)
     assert len(batches) == len(loader)
     for ours, theirs in zip(loader, batches, strict=True):

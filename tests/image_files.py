@@ -108,7 +108,7 @@ _END_LUMA, _END_CHROMA = "1010", "00"
 
 
 def _first_blocks(bits: str) -> tuple[list[str], list[str]]:
-    """Return the bits of the first block of each component, and those of later ones, which add nothing."""
+    """Return the bits of the first block of each component, and bits of later ones, which add nothing."""
     at, firsts = 0, []
     for table, end in ((_DC_LUMA, _END_LUMA), (_DC_CHROMA, _END_CHROMA), (_DC_CHROMA, _END_CHROMA)):
         size = next(n for n in range(2, 12) if bits[at : at + n] in table)

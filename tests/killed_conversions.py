@@ -33,7 +33,7 @@ def rows(seed: int = 0) -> dict[str, object]:
 
 
 def convert_rows(out: Path, seed: int = 0, **options: object) -> None:
-    convert(rows(seed), out, id="row", shard_bytes=4000, workers=2, **options)
+    convert(rows(seed), out, id="row", shard_bytes=4000, num_threads=2, **options)
 
 
 class Campaign:

@@ -1,8 +1,5 @@
-"""Small data sets for loaders, batches in a form that can be compared, and programs that run apart."""
+"""Small data sets for loaders, and batches in a form that can be compared."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +9,6 @@ import numpy as np
 import penstock as ps
 from penstock.columns import Bytes, Dense, Dictionary
 from record_files import example, write_plain
-
-TESTS = Path(__file__).parent
 
 
 def payload(number: int, **more: Any) -> bytes:
@@ -89,17 +84,3 @@ def _freeze_column(column: Any) -> Any:
 def freeze_all(batches: Iterable[Any]) -> list[Any]:
     """Return every batch in a form that can be compared; none of their memory is held."""
     return [freeze(batch) for batch in batches]
-
-
-def run_apart(
-    program: str, *arguments: object, timeout: float = 60, check: bool = True
-) -> subprocess.CompletedProcess:
-    """Run a program in a process of its own, which may die; the modules of the tests are there."""
-    return subprocess.run(
-        [sys.executable, "-X", "faulthandler", "-c", program, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=check,
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
-    )

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import penstock as ps
-from penstock.shards.entry import ShardEntry, SplitEntry
-from penstock.shards.index import encode_index, encode_tfindex, identify, index_name, tfindex_name
-from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
+from penstock.format.entry import ShardEntry, SplitEntry
+from penstock.format.index import encode_index, encode_tfindex, identify, index_name, tfindex_name
+from penstock.format.manifest import MANIFEST_NAME, Manifest, dump
 from record_files import PAYLOADS
 from wire.frame import write_records
 

@@ -69,7 +69,7 @@ def _read_refused(payload: bytes, root: str, checked: Refused, read: Outcomes | 
     (read,) = read_outcomes([payload], keys, list_keys if root == "SequenceExample" else None)
     if isinstance(read, Refused):
         return read
-    # Of a list with steps of two kinds no plan reads more than the first step that is not of its own.
+    # Of a list with steps of two kinds no plan reads more than the first step of another kind.
     readable = [
         key for key in list_keys if any(isinstance(read.get((True, key, kind)), list) for kind in KINDS)
     ]

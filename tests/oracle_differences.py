@@ -1,6 +1,6 @@
 """Where Penstock departs from protobuf on purpose: finds the places in a payload, and takes them out.
 
-What is left must be read alike by both; so a difference is accepted for its one reason and no other.
+The rest must be read alike by both; so a difference is accepted for its one reason and no other.
 """
 
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Differences:
 
 
 def without_skipped(payload: bytes, root: str, *, drop_odd_entries: bool) -> tuple[bytes, Differences]:
-    """Rewrite a payload without the fields that a reader skips: unknown ones and those of a wrong wire type.
+    """Rewrite a payload without the fields that a reader skips: unknown ones and fields of a wrong wire type.
 
     Args:
         payload: A payload that has no fault in its syntax.
@@ -62,7 +62,7 @@ def without_skipped(payload: bytes, root: str, *, drop_odd_entries: bool) -> tup
 
 
 def _rewrite(message: Span, name: str, found: Differences, drop: bool) -> tuple[bytes, bool]:
-    """Return the message without what is skipped, and whether something was."""
+    """Return the message without skipped fields, and whether there were any."""
     out = bytearray()
     skipped = False
     for part in read_fields(message):

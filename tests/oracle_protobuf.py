@@ -1,6 +1,6 @@
 """Read `Example` and `SequenceExample` with protobuf itself: what the wire readers are compared with.
 
-The messages are built here, in a pool of their own, so that they never collide with those of TensorFlow.
+The messages are built here, in a separate pool, so that they never collide with the messages of TensorFlow.
 Needs protobuf 7.34 or later: its limits changed there (lengths of over five bytes, field 0 in a group).
 """
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-# What is in quotes, brackets or parentheses is one fact, spaces included.
+# Text in quotes, brackets or parentheses is one fact, spaces included.
 _FACT = re.compile(r"""\S*?(?:'[^']*'|"[^"]*"|\([^()]*\)|\[[^\[\]]*\])\S*|\S+""")
 
 

@@ -1,8 +1,8 @@
 """Converts the same source in this process and on a Ray cluster, and prints in JSON what came of it.
 
 `python ray_driver.py REQUEST`: a JSON object with `address`, `folder`, `out`, the names of `cases`, and
-optionally `sources`, by case, instead of their own, and `kill`: which processes to end, when, while the
-conversion runs.
+optionally `sources`, by case, instead of the default ones, and `kill`: which processes to end, when, while
+the conversion runs.
 """
 
 import hashlib
@@ -17,12 +17,12 @@ import numpy as np
 from PIL import Image
 
 import penstock as ps
+from penstock.distributed import ray_engine
 from penstock.errors import PenstockError
-from penstock.jobs.convert import ray_engine
 from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
+from penstock.settings.conversion import ConvertOptions
 from penstock.shards.conversion import ConversionProgress
-from penstock.shards.options import make_options
 from penstock.storage.store_path import AnyPath, StorePath, as_path
 from ray_nodes import find_workers
 
@@ -125,7 +125,7 @@ class Killer:
 
     Args:
         plan: `node`, the raylet to end, or `driver`, once the conversion has reported a `stage` more than
-            `after` times; or `workers`, the raylets of which the first worker is ended that runs `task`,
+            `after` times; or `workers`, the raylets whose first worker that runs `task` is ended
             after that many reports. A `node` with a `task` is ended while a worker of it runs the task, or
             after some seconds in which Ray gave it none.
     """
@@ -186,7 +186,7 @@ def convert_case(request: dict[str, object], case: str, out: AnyPath, **choices:
             request.get("sources", {}).get(case) or make(Path(request["folder"])),
             out,
             PlanOverrides(**overrides),
-            make_options(**options, **choices),
+            ConvertOptions(**options, **choices),
             on_progress,
         )
     except PenstockError as error:

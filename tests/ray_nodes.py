@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes on this machine, in a process of its own.
+"""A Ray cluster of several nodes on this machine, in a separate process.
 
 As a program it holds the cluster: each line of its input is a request, each line of its output an answer in
 JSON. `RayNodes` starts it, and `run_driver` converts on the cluster in another process, like a user.
@@ -98,7 +98,7 @@ def run_driver(nodes: RayNodes, request: dict[str, object], **environment: str) 
     driver = start_driver(nodes, request, **environment)
     out, err = driver.communicate()
     assert driver.returncode == 0, err[-4000:]
-    # Ray writes lines of its own to the same stream, also after the last one of the program.
+    # Ray writes other lines to the same stream, also after the last one of the program.
     return json.loads(next(line for line in reversed(out.splitlines()) if line.startswith("{")))
 
 

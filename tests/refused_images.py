@@ -76,5 +76,5 @@ def check_refused(folder, data, expected, got, advice=("on_error='skip'",), capl
                 assert [each for _ in range(2) for each in freeze_all(loader)] == wanted
             assert split.num_skipped == 1
             text = str(error)
-            assert [str(each) for each in split.rejected] == ([text] if policy == "collect" else [])
+            assert [str(each) for each in split.rejected] == [text]
             assert caplog.messages == ([containing(text)] if policy == "skip" else [])

@@ -25,7 +25,7 @@ def load_script() -> ModuleType:
 
 
 def first_block(text: str) -> tuple[list[str], str]:
-    """Return the commands before the first Python block, without those of a clone, and that block."""
+    """Return the commands before the first Python block, without the commands of a clone, and that block."""
     commands = []
     for language, block in _BLOCK.findall(text):
         if language == "python":

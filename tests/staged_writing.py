@@ -24,9 +24,9 @@ import numpy as np
 
 import penstock as ps
 from penstock.errors import PenstockError
-from penstock.shards.entry import ShardEntry, SplitEntry
-from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
-from penstock.shards.staging import Staging
+from penstock.format.entry import ShardEntry, SplitEntry
+from penstock.format.manifest import MANIFEST_NAME, Manifest, dump
+from penstock.shards.staging.staging import Staging
 from record_files import numbered
 from wire.frame import write_record
 
@@ -67,6 +67,7 @@ def write_manifest(staging: Staging, entries: list[ShardEntry], compression: str
         compression=compression,
         splits={"train": SplitEntry(tuple(entries))},
         version="0",
+        folder=staging.publication.shards_folder,
     )
     staging.write(MANIFEST_NAME, dump(manifest))
 

@@ -1,6 +1,6 @@
 """An S3 server on loopback for tests, and a proxy before it that adds latency and faults.
 
-`moto` answers the requests, in a process of its own. The proxy forwards whole requests and answers, counts
+`moto` answers the requests, in a separate process. The proxy forwards whole requests and answers, counts
 them, and can answer with an error, wait, or close the connection in the middle of an answer.
 """
 

@@ -1,4 +1,4 @@
-"""A web server on loopback for tests, with one file, whose answers can be made as odd as those of others."""
+"""A web server on loopback for tests, with one file and answers as odd as of any server."""
 
 from __future__ import annotations
 

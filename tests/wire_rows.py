@@ -1,6 +1,6 @@
 """Records written byte by byte, opened in every way there is, and checked as `verify` does.
 
-What is read is compared by its bits. A record that must be refused stands between two sound ones, which must
+Values are compared by their bits. A record that must be refused stands between two sound ones, which must
 be read all the same, and its error must name file, record, byte and field.
 """
 

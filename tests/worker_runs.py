@@ -68,7 +68,7 @@ def run_program(backend: str = "jax", timeout: float = 840, **arguments: Any) ->
         timeout=timeout,
         env=environment,
     )
-    # Ray writes lines of its own to the same stream, also after the last one of the program.
+    # Ray writes other lines to the same stream, also after the last one of the program.
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode < 0:
         return {"status": done.returncode}
@@ -82,7 +82,7 @@ def list_workers(parent: str = "self") -> list[int]:
     for task in (Path("/proc") / parent / "task").iterdir():
         for pid in (task / "children").read_text().split():
             with contextlib.suppress(OSError):
-                is_worker = b"penstock.jobs.train.worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
+                is_worker = b"penstock.distributed.worker\0" in Path(f"/proc/{pid}/cmdline").read_bytes()
                 found += [int(pid)] if is_worker else list_workers(pid)
     return sorted(found)
 
@@ -132,8 +132,8 @@ class Killer:
 def main(arguments: dict[str, Any]) -> None:
     """Train, and print the history, the notes and how long a restart took; or the error."""
     import penstock as ps  # noqa: PLC0415
+    from penstock.distributed import worker_watch  # noqa: PLC0415
     from penstock.errors import PenstockError  # noqa: PLC0415
-    from penstock.jobs.train import worker_watch  # noqa: PLC0415
 
     killer = Killer(
         arguments.pop("kill", None),

@@ -39,7 +39,7 @@ class Entry:
         title: One line for people.
         variant: What the module is to do differently; empty is its usual way.
         num_shards: How many shards a slow feed gets; None means all.
-        is_cached: Whether it keeps decoded data in memory from one epoch to the next: a contest of its own.
+        is_cached: Whether it keeps decoded data in memory from one epoch to the next: a separate contest.
     """
 
     name: str

@@ -21,7 +21,7 @@ FIELDS: dict[str, Callable[[], Any]] = {
 
 
 def declare(field: Field) -> Any:
-    """Tell what the bytes do not: what is a category, and that no record lacks a value."""
+    """Declare properties that the bytes do not have: categories, and that no record lacks a value."""
     if field.name == "label":
         return ps.fields.Category("int64", role="target")
     return ps.fields.Text() if field.name == "text" else FIELDS[field.kind]()
@@ -45,6 +45,9 @@ class Feed:
         overrides: dict[str, Any] = {}
         if is_text:
             overrides["text"] = ps.transform.Tokenize(length=NUM_IDS, vocabulary_size=NUM_TOKENS)
+        else:
+            # Whole vocabularies, which the others are given; by default the most frequent 10,000 are kept.
+            overrides |= {name: ps.transform.Encode() for name in task.fitted.vocabularies}
         pipeline = ps.Pipeline.fit(split, **overrides)
         self._is_bridged = task.variant == "bridged"
         self._make: Callable[..., Any] = lambda repeat: split.loader(

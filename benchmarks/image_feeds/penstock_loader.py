@@ -36,7 +36,7 @@ class Feed:
         )
 
     def epochs(self) -> Iterator[Batch]:
-        """Iterate over one epoch after the other; a first one is always that of a fresh loader."""
+        """Iterate over one epoch after the other; a first one always comes from a fresh loader."""
         if self._task.variant == "first":
             while True:
                 yield from self._make(repeat=1)

@@ -20,6 +20,7 @@ class Entry:
         reads: By the data set of the table, the data set that is read.
         field_names: The fields to read; None means all.
         most_records: By the data set of the table, how many records a slow reader gets.
+        needs: A package that is not there on every machine.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Entry:
     reads: Mapping[str, str] = field(default_factory=lambda: {"T": "T", "S": "S", "B": "B"})
     field_names: tuple[str, ...] | None = None
     most_records: Mapping[str, int] = field(default_factory=dict)
+    needs: str = ""
 
 
 ENTRIES = (
@@ -53,6 +55,7 @@ ENTRIES = (
         "tfrecord_package.Reader",
         "tfrecord (PyPI)",
         most_records={"T": 4_000, "S": 4_000, "B": 4_000},
+        needs="tfrecord",
     ),
     Entry("pyarrow", "parquet.Reader", "pyarrow, same rows as Parquet"),
     Entry("pyarrow-batches", "parquet.BatchesReader", "pyarrow, the same by iter_batches", {"T": "T"}),

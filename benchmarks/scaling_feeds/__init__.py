@@ -20,7 +20,7 @@ class Part:
         name: Name on the command line.
         data: Name of its data.
         batch_size: Number of records per batch.
-        unit: What is counted per second.
+        unit: Unit that is counted per second.
         title: One line for people.
     """
 

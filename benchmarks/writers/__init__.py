@@ -24,10 +24,11 @@ class Entry:
         path: The module and class of this package: its `Writer` does the work.
         title: One line for people.
         writes: The materials it is given.
-        spreads: Those of them that are also measured on more than one core.
+        spreads: Materials that are also measured on more than one core.
         most_records: By source, how many records a slow writer gets.
         variant: The form of columns in memory.
         has_labels: Whether what it writes are records, whose labels can be read back.
+        needs: A package that is not there on every machine.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Entry:
     most_records: Mapping[str, int] = field(default_factory=dict)
     variant: str = "arrays"
     has_labels: bool = True
+    needs: str = ""
 
     def limit(self, raw: RawSource) -> int:
         """Return how many records it writes; a smoke test spares it even more."""
@@ -74,6 +76,7 @@ ENTRIES = (
         "tfrecord (PyPI)",
         (*IN_MEMORY, "images"),
         most_records={"T": 10_000, "S": 20_000, "B": 10_000},
+        needs="tfrecord",
     ),
     Entry(
         "tfds",
@@ -81,6 +84,7 @@ ENTRIES = (
         "TensorFlow Datasets, a builder",
         (*IN_MEMORY, "images"),
         most_records={"T": 4_000, "S": 10_000, "B": 4_000, "images": 2_000},
+        needs="tensorflow_datasets",
     ),
     Entry("copy", "copies.CopyWriter", "cp -r of the shards; of the images", has_labels=False),
     Entry("stream", "copies.StreamWriter", "write + fsync of as many bytes", has_labels=False),

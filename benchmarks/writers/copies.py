@@ -24,7 +24,7 @@ def measure_folder(folder: Path) -> int:
 
 
 class CopyWriter:
-    """Makes what is copied."""
+    """Makes the files to copy."""
 
     def __init__(self, task: Task) -> None:
         self._is_images = task.spec is None

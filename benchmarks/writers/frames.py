@@ -1,4 +1,4 @@
-"""What is in the TFRecord files that a writer left, to see that it did its work.
+"""The content of the TFRecord files that a writer left, to see that it did its work.
 
 In: a folder. Out: the number of records by hopping from frame to frame, the sum of their labels.
 """
@@ -16,7 +16,7 @@ import penstock as ps
 from penstock.columns import Dense
 
 HEADER_BYTES, FOOTER_BYTES = 12, 4
-# Penstock's shards end in .tfrecord, those of TensorFlow Datasets in .tfrecord-00000-of-00001.
+# Penstock's shards end in .tfrecord, shards of TensorFlow Datasets in .tfrecord-00000-of-00001.
 SHARD_NAME = re.compile(r"\.tfrecord(-\d+-of-\d+)?$")
 
 

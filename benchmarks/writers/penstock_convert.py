@@ -25,7 +25,7 @@ class Writer:
 
     def write(self, out: Path) -> None:
         """Convert, inference included."""
-        ps.convert(self._source, out, workers=self._num_workers)
+        ps.convert(self._source, out, num_threads=self._num_workers)
 
     def count(self, out: Path) -> int:
         """Count frames."""

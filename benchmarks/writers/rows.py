@@ -1,7 +1,7 @@
 """The records, one by one, for the writers that loop over them.
 
-In: a task. Out: the kinds of its fields, and an iterator over tuples of values for each pass. What is in
-memory has been turned into Python values beforehand; what is on the disk is read anew in every pass.
+In: a task. Out: the kinds of its fields, and an iterator over tuples of values for each pass. Data in
+memory has been turned into Python values beforehand; files on the disk are read anew in every pass.
 """
 
 from __future__ import annotations

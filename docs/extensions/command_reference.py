@@ -1,7 +1,6 @@
 """The directive `command-reference`: every command of `penstock`, with every argument.
 
-In: the parsers of the commands, not their help, which may show fewer options. Out: one section per command,
-with an example, and its options by group.
+In: the declared commands. Out: one section per command, with an example, and its options by group.
 """
 
 from __future__ import annotations
@@ -14,40 +13,27 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from penstock.cli.command import Command
-from penstock.cli.dispatch import COMMANDS
-
-
-def make_parser(name: str) -> argparse.ArgumentParser:
-    """Return the parser of a command with all its arguments."""
-    parser = argparse.ArgumentParser(prog=f"penstock {name}", allow_abbrev=False)
-    COMMANDS[name].add_arguments(parser)
-    return parser
+from penstock.settings.command_line import Command, make_parser
+from penstock.settings.commands import COMMANDS
 
 
 def list_groups(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str, list[argparse.Action]]]:
-    """Yield title, description and arguments of the groups that have any."""
+    """Yield title, description and shown options of the groups that have any."""
     for group in parser._action_groups:
-        if group._group_actions:
-            yield group.title or "", group.description or "", group._group_actions
+        shown = [each for each in group._group_actions if each.help != argparse.SUPPRESS]
+        if shown:
+            yield group.title or "", group.description or "", shown
 
 
-def name_argument(action: argparse.Action) -> str:
-    """Return the flags and the value of an argument, as the usage shows them: `--seed N, -s N`."""
-    value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else "")
-    if isinstance(value, tuple):
-        value = " ".join(value)
-    if not action.option_strings:
-        return value or action.dest
-    takes_value = action.nargs != 0
-    value = value or action.dest.upper() if takes_value else ""
+def name_option(action: argparse.Action) -> str:
+    """Return the flags and the value of an option, as the usage shows them: `--seed N, -s N`."""
+    value = str(action.metavar or "") if action.nargs != 0 else ""
     value = f"[{value}]" if action.nargs == "?" else value
     return ", ".join(f"{flag} {value}".rstrip() for flag in action.option_strings)
 
 
 def write_command(name: str, command: Command) -> Iterator[str]:
     """Yield the lines of a section, in reStructuredText."""
-    parser = make_parser(name)
     title = f"penstock {name}"
     yield from (f".. _command-{name}:", "", title, "=" * len(title), "")
     yield from (
@@ -59,14 +45,21 @@ def write_command(name: str, command: Command) -> Iterator[str]:
         "",
     )
     yield from (f".. program:: penstock {name}", "")
-    for title, description, actions in list_groups(parser):
+    if command.arguments:
+        yield from (".. rubric:: Arguments", "")
+    for argument, text in command.arguments.items():
+        yield from _write_option(argument, text)
+    for title, description, actions in list_groups(make_parser(command)):
         yield from (f".. rubric:: {title.capitalize()}", "")
         if description:
             yield from (_escape(description), "")
         for action in actions:
-            about = action.help if action.help not in (None, argparse.SUPPRESS) else ""
-            text = _escape(about % vars(action)) if about else ""
-            yield from (f".. option:: {name_argument(action)}", "", f"   {text[:1].upper()}{text[1:]}", "")
+            yield from _write_option(name_option(action), (action.help or "").replace("%%", "%"))
+
+
+def _write_option(name: str, text: str) -> Iterator[str]:
+    text = _escape(text)
+    yield from (f".. option:: {name}", "", f"   {text[:1].upper()}{text[1:]}", "")
 
 
 def _escape(text: str) -> str:

@@ -20,8 +20,11 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 
+from penstock.settings.commands import COMMANDS
+from penstock.settings.setting import Settings
+
 _FENCE: Final = re.compile(r"^(?P<indent> *)```(?P<language>\w*)$")
-_BEFORE_NAPOLEON: Final = 400  # the order of listeners; 500 is that of napoleon
+_BEFORE_NAPOLEON: Final = 400  # the order of listeners; napoleon has 500
 _AFTER_NAPOLEON: Final = 600
 _SECTION: Final = "Attributes:"
 _ENTRY: Final = re.compile(r"    (?P<name>\w+): ")
@@ -156,8 +159,25 @@ def add_inherited(value: type, lines: list[str]) -> list[str]:
     return [*lines[:end], *added, *lines[end:]]
 
 
+def add_flags(group: type[Settings], lines: list[str]) -> list[str]:
+    """Return the docstring of a class of settings with the flags of commands, and earlier names."""
+    taken = [each for command in COMMANDS.values() for each in command.settings]
+    has_flags = any(issubclass(each, group) for each in taken)
+    described = read_attributes(lines)
+    for each in group.list_settings():
+        more = f" On the command line ``{each.flag}``." if each.flag and has_flags else ""
+        names = [f"``{name}``" for name in each.earlier]
+        more += f" Also {' and '.join(names)}, as in earlier versions." if names else ""
+        if more:
+            at = lines.index(described[each.name][-1])
+            lines = [*lines[:at], lines[at] + more, *lines[at + 1 :]]
+    return lines
+
+
 def list_defaults(value: object) -> dict[str, str]:
-    """Return the defaults of a dataclass as code, by the name of the attribute."""
+    """Return the defaults of a class of options as code, by the name of the attribute."""
+    if isclass(value) and issubclass(value, Settings):
+        return {each.name: repr(each.default) for each in value.list_settings()}
     if not isclass(value) or not is_dataclass(value):
         return {}
     defaults = {each.name: each.default for each in fields(value) if each.default is not MISSING}
@@ -192,6 +212,8 @@ def show_attributes(lines: list[str], defaults: Mapping[str, str]) -> list[str]:
 def _prepare(_app: Sphinx, kind: str, _name: str, value: object, _options: object, lines: list[str]) -> None:
     if kind == "class" and isclass(value) and is_dataclass(value):
         lines[:] = add_inherited(value, lines)
+    if kind == "class" and isclass(value) and issubclass(value, Settings):
+        lines[:] = add_flags(value, lines)
     lines[:] = turn_fences(lines)
 
 

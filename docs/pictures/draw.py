@@ -55,7 +55,7 @@ class Sheet:
         self._rows.append(list(tiles))
 
     def save(self, path: Path, gap: int = 6, line: int = 17) -> None:
-        """Write the file; what is narrow leaves the rest white."""
+        """Write the file; narrow pictures leave the rest white."""
         width = max(sum(tile.shape[1] + gap for tile, _ in row) for row in self._rows) - gap
         heights = [max(tile.shape[0] for tile, _ in row) + line for row in self._rows]
         sheet = Image.new("RGB", (width, sum(heights)), "white")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from penstock.transform import Draws
 
 HEIGHT, WIDTH = 720, 960
-_FINER = 2  # drawn so much larger, and averaged: edges are soft, as those of photos
+_FINER = 2  # drawn so much larger, and averaged: edges are soft, as in photos
 
 Floats = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ down, across = (
 
 
 def draw_scene() -> NDArray[np.uint8]:
-    """Draw it, from what is far to what is near."""
+    """Draw the scene, from distant to near objects."""
     canvas = _draw_sky()
     _draw_balloon(canvas)
     _draw_hills(canvas)

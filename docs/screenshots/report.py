@@ -15,7 +15,7 @@ import penstock as ps
 
 def main() -> None:
     """Write the report, and take the picture of its beginning, or of one of its sections."""
-    parser = make_parser(__doc__, "report.png", 1255)
+    parser = make_parser(__doc__, "report.png", 1290)
     parser.add_argument("--section", default="", help="section to begin with, such as 'mistakes'")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

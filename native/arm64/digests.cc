@@ -36,7 +36,7 @@ namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-// Plain arithmetic, so that what is digested and the digest itself do not depend on what is tested.
+// Plain arithmetic, so that neither the digested values nor the digest depend on the code under test.
 class Chance {
  public:
   uint64_t next() {

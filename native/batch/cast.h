@@ -54,7 +54,7 @@ bool cast_numbers(const From* values, size_t count, To* out) {
     bool all_fit = true;
     for (size_t i = 0; i < count; i++) {
       if constexpr (std::is_same_v<From, double>) {
-        // A number that is too large is undefined behaviour in a cast, unless floats are those of IEEE 754.
+        // A number that is too large is undefined behaviour in a cast, unless floats follow IEEE 754.
         static_assert(std::numeric_limits<float>::is_iec559);
         const bool fits = std::fabs(values[i]) < 0x1.ffffffp+127 || !std::isfinite(values[i]);
         all_fit &= fits;

@@ -17,12 +17,12 @@ struct CodeSlots {
 // `present` is a byte a row, or null. False if a code does not fit an int32 with `first` added.
 bool place_codes(const int32_t* codes, const uint8_t* present, size_t rows, const CodeSlots& slots, int32_t* out);
 
-// Hashes into 0…num_bins−1, by a key of its own for each salt.
+// Hashes into 0…num_bins−1, with a separate key for each salt.
 class Bins {
  public:
   Bins(uint32_t num_bins, uint64_t salt);
   int32_t bin(Span bytes) const;
-  int32_t bin(int64_t value) const;  // that of the double which equals it
+  int32_t bin(int64_t value) const;  // the bin of the double that equals it
 
  private:
   int32_t reduce(uint64_t word) const;

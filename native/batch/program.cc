@@ -24,6 +24,12 @@ void check_scale(const Step& step) {
   need(can_cast(step.stored, DType::kFloat32), "a scale of a type that has none");
 }
 
+void check_circle(const Step& step) {
+  need(step.stored == DType::kInt64 && step.out == DType::kFloat32 && step.width == 1, "a circle is of one int64");
+  need(step.points.size() == num_positions(step.part), "a circle has other numbers of points than of positions");
+  need(step.part != CalendarPart::kHour || step.is_micros, "days have no hours");
+}
+
 void check_codes(const Step& step) {
   need(step.width == 1, "codes have one number per item");
   if (step.kind == Step::Kind::kTokenize) {
@@ -58,8 +64,10 @@ void check_step(const Step& step, const std::vector<size_t>& row_bytes) {
   const bool is_code = step.kind == Step::Kind::kEncode || step.kind == Step::Kind::kTokenize;
   const bool is_vector = step.form == Step::Form::kMultiHot || step.form == Step::Form::kCounts;
   if (step.kind == Step::Kind::kScale) check_scale(step);
+  else if (step.kind == Step::Kind::kCircle) check_circle(step);
   else if (is_code) check_codes(step);
   else need(can_cast(step.stored, step.out), "a step has no such cast");
+  need(step.kind != Step::Kind::kCircle || !step.is_list, "only numbers of rows are on a circle");
   need(!is_vector || is_code, "only codes become vectors");
   if (is_code)
     need(step.out == (is_vector ? DType::kFloat32 : DType::kInt32), "a step has another type than its codes");

@@ -1,4 +1,5 @@
-// A fitted pipeline as steps that run for all fields of some rows in one call: scale, encode, tokenize, pad, keep.
+// A fitted pipeline as steps that run for all fields of some rows in one call: scale, encode, tokenize, pad, keep;
+// and positions of dates on a circle.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "batch/calendar.h"
 #include "batch/codes.h"
 #include "batch/pad.h"
 #include "batch/scale.h"
@@ -20,7 +22,7 @@ namespace penstock {
 
 // One field of the pipeline.
 struct Step {
-  enum class Kind : uint8_t { kScale, kEncode, kTokenize, kKeep };
+  enum class Kind : uint8_t { kScale, kEncode, kTokenize, kKeep, kCircle };
   enum class Form : uint8_t {
     kRows,      // numbers or codes, as many in each row
     kMultiHot,  // a vector with a one at each code
@@ -59,6 +61,12 @@ struct Step {
   size_t num_codes = 0;
   TextOptions text;
 
+  // kCircle: the number for each position of a date. Missing dates get 0, or the number of another date.
+  CalendarPart part = CalendarPart::kMonth;
+  bool is_micros = false;
+  std::vector<float> points;
+  std::optional<int64_t> missing_date;
+
   // kKeep: what rows that are not present get.
   Missing missing = Missing::kAsStored;
   uint64_t fill_bits = 0;  // a number of type `stored`
@@ -69,7 +77,7 @@ struct Step {
   PadValue pad{0, 4};
 };
 
-// Which rows of the columns: those of an index, or `count` rows from the first.
+// Which rows of the columns: the rows of an index, or `count` rows from the first.
 struct RowChoice {
   const int64_t* index = nullptr;
   size_t count = 0;

@@ -124,7 +124,7 @@ uint8_t* ProgramRun::list_room(const Step& step, size_t row, size_t count, Piece
   return lists->values.room(count * step.width * item_bytes(step.out));
 }
 
-// Ends the list of a row, of which `count` items have been written.
+// Ends the list of a row after `count` written items.
 void ProgramRun::end_list(const Step& step, size_t row, size_t count, PieceLists* lists) const {
   const size_t bytes = step.width * item_bytes(step.out);
   if (step.form != Step::Form::kPadded) {

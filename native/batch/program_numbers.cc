@@ -1,4 +1,4 @@
-// Steps with one number, or one tensor, per row: scale and keep.
+// Steps with one number, or one tensor, per row: scale, keep, and places of dates on a circle.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -118,6 +118,20 @@ bool ProgramRun::scale_items(const Step& step, const uint8_t* values, const uint
   return true;
 }
 
+void ProgramRun::place_dates(const Step& step, const uint8_t* values, const uint8_t* present, size_t count,
+                             float* out) const {
+  const auto* const numbers = reinterpret_cast<const int64_t*>(values);
+  for (size_t row = 0; row < count; row++) {
+    const bool is_missing = present != nullptr && present[row] == 0;
+    if (is_missing && !step.missing_date) {
+      out[row] = 0;
+      continue;
+    }
+    const int64_t number = is_missing ? *step.missing_date : numbers[row];
+    out[row] = step.points[calendar_position(step.part, step.is_micros, number)];
+  }
+}
+
 bool ProgramRun::keep_rows(const Step& step, const uint8_t* values, const uint8_t* present, size_t count,
                            uint8_t* out) {
   const size_t bytes = item_bytes(step.stored), row_bytes = step.width * bytes;
@@ -174,6 +188,8 @@ bool ProgramRun::run_numbers(const Step& step, const FieldColumn& column) {
         const Rows extra = rows_of(step.extra);
         indicate(step, values, present, count, {extra[from], extra.stride});
       }
+    } else if (step.kind == Step::Kind::kCircle) {
+      place_dates(step, values, step.uses_mask ? present : nullptr, count, reinterpret_cast<float*>(result));
     } else if (!keep_rows(step, values, present, count, result)) {
       return false;
     }

@@ -34,6 +34,7 @@ class ProgramRun {
   // Numbers: program_numbers.cc
   bool run_numbers(const Step& step, const FieldColumn& column);
   bool scale_items(const Step& step, const uint8_t* values, const uint8_t* present, size_t count, float* out);
+  void place_dates(const Step& step, const uint8_t* values, const uint8_t* present, size_t count, float* out) const;
   bool keep_rows(const Step& step, const uint8_t* values, const uint8_t* present, size_t count, uint8_t* out);
   void indicate(const Step& step, const uint8_t* values, const uint8_t* present, size_t count, const Rows& out) const;
   const uint8_t* stored_numbers(const Step& step, const FieldColumn& column, const uint8_t* values, size_t count);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kPiece = 1024;  // numbers whose logarithms are taken before they are scaled
 
-// The order of the comparisons leaves a NaN as it is, and is that of the machine's minimum and maximum.
+// The order of the comparisons leaves a NaN as it is, and follows the minimum and maximum instructions of the machine.
 inline double clip(double x, double low, double high) {
   x = low > x ? low : x;
   return high < x ? high : x;
@@ -90,7 +90,7 @@ void scale_logs(const T* values, size_t rows, size_t width, const ScaleTerms& te
   }
 }
 
-// What is missing gets its number after the others and not in their loop, which has no branch then and is made of
+// Missing values get their number after the others and not in their loop, which has no branch then and is made of
 // vectors: 1024 floats take 0.6 µs, and 0.2 µs more with a mask.
 template <typename T>
 void fill_nan(const T* values, size_t count, float fill, float* out) {

@@ -1,4 +1,4 @@
-// Numbers to the float32 that a model takes: clipped, logged, shifted, scaled, with a number for what is missing.
+// Numbers to the float32 that a model takes: clipped, logged, shifted, scaled, with a number for missing values.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What Python sees of the kernels that make batches: checks of what comes in, arrays from the pool for what goes out.
+// What Python sees of the kernels that make batches: checks of arguments, arrays from the pool for results.
 // See src/penstock/_native.pyi.
 #include "bind/numpy.h"
 
@@ -52,7 +52,7 @@ struct Offsets {
   }
 };
 
-// Byte strings as they come; what is read of them is checked later.
+// Byte strings as they come; their content is checked when it is read.
 struct Strings {
   ArrayView arena, starts, stops;
 

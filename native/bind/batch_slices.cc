@@ -95,7 +95,7 @@ void bind_slices(nb::module_& m) {
       .def("add", &BoundPartQueue::add, "number"_a, "job"_a)
       .def("work", &BoundPartQueue::work, "seen"_a, "drains"_a)
       .def("close_part", &BoundPartQueue::close_part, "number"_a)
-      .def("leave", [](BoundPartQueue& self) { self.queue().leave(); })
+      .def("release", [](BoundPartQueue& self) { self.queue().release(); })
       .def("wake", [](BoundPartQueue& self) { self.queue().wake(); })
       .def("wake_all", [](BoundPartQueue& self) { self.queue().wake_all(); })
       .def("stop", [](BoundPartQueue& self) { self.queue().stop(); })

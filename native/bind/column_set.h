@@ -17,7 +17,7 @@ class ColumnSet {
   // Arrays, which the caller must not change while a program runs. Each field is given as
   //     (form, values, starts, stops, offsets, present)
   // where `form` is 0 for none, 1 for numbers in `values`, 2 for strings in `values` from `starts` to `stops`, 3 for
-  // codes in `values`; `offsets` is given for lists; None stands for what is not needed.
+  // codes in `values`; `offsets` is given for lists; None stands for arrays that are not needed.
   ColumnSet(size_t num_rows, nb::sequence given);
 
   ColumnSet(const ColumnSet&) = delete;

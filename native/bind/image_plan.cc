@@ -134,7 +134,7 @@ class ImagePlan {
     return false;
   }
 
-  // Fills the slots of all images that it can. Returns (row, what is wrong with it) of damaged PNGs; and JPEGs that
+  // Fills the slots of all images that it can. Returns (row, fault) of damaged PNGs; and JPEGs that
   // `decode` refused, as well as images of other formats, for the caller to decode and place.
   nb::tuple decode(nb::handle slots, nb::handle decode, nb::handle space) {
     bind(slots);
@@ -153,7 +153,7 @@ class ImagePlan {
   // False if the pixels do not have the size in the header of the image.
   bool place(size_t row, nb::handle given) {
     const Image& image = image_at(row);
-    need(is_encoded(image) && image.slot != nullptr, "row", "expected that of an encoded image with a slot");
+    need(is_encoded(image) && image.slot != nullptr, "row", "expected the row of an encoded image with a slot");
     const uint8_t* const pixels = check_decoded(image, given);
     if (pixels == nullptr) return false;
     std::vector<Decoded> decoded;
@@ -449,7 +449,7 @@ class ImagePlan {
     return planned.data.data == nullptr ? 0 : static_cast<size_t>(planned.data.data - bytes_);
   }
   const Image& image_at(size_t row) const {
-    need(row < images_.size(), "row", "expected that of an image");
+    need(row < images_.size(), "row", "expected the row of an image");
     return images_[row];
   }
   size_t count_drawn_bytes() const {

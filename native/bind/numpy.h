@@ -39,11 +39,11 @@ struct ArrayView {
 // An array argument of rank 1 or more whose dtype is one of these (any of the enum's, if none is named); a ValueError
 // with `what` in it if not, a TypeError if it is no array at all.
 ArrayView view_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes);
-// The same, of which only single rows need to be contiguous; `stride` gets the bytes from one row to the next.
+// An array whose single rows alone need to be contiguous; `stride` gets the bytes from one row to the next.
 ArrayView rows_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes, size_t& stride);
-// The same of rank 1.
+// An array of rank 1.
 ArrayView vector_of(nb::handle given, const char* what, std::initializer_list<DType> dtypes);
-// A mask of `rows`, or null for None. As bytes: what is in an array of bool need not be 0 or 1.
+// A mask of `rows`, or null for None. As bytes: elements of an array of bool need not be 0 or 1.
 const uint8_t* mask_of(nb::handle given, size_t rows, const char* what);
 
 // A new array over memory from the pool, not initialised.

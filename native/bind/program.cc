@@ -20,7 +20,7 @@ using namespace nb::literals;
 namespace penstock {
 namespace {
 
-// A dict of options; what is left out has its default.
+// A dict of options; missing options have their defaults.
 class Options {
  public:
   explicit Options(nb::handle given) : dict_(value_of<nb::dict>(given, "a step")) {}
@@ -95,9 +95,17 @@ void add_scale(const Options& options, Step& step) {
   step.uses_mask = options.get("uses_mask", true);
 }
 
+void add_circle(const Options& options, Step& step) {
+  step.part = static_cast<CalendarPart>(options.choice("part", {"month", "weekday", "hour"}));
+  step.is_micros = options.choice("unit", {"days", "microseconds"}) == 1;
+  step.points = nb::cast<std::vector<float>>(options["points"]);
+  if (options.has("missing_date")) step.missing_date = nb::cast<int64_t>(options["missing_date"]);
+  step.uses_mask = options.get("uses_mask", true);
+}
+
 Step step_of(const Options& options) {
   Step step;
-  step.kind = static_cast<Step::Kind>(options.choice("kind", {"scale", "encode", "tokenize", "keep"}));
+  step.kind = static_cast<Step::Kind>(options.choice("kind", {"scale", "encode", "tokenize", "keep", "circle"}));
   step.form =
       static_cast<Step::Form>(options.choice("form", {"rows", "multi_hot", "counts", "padded", "longest", "ragged"}));
   step.field = nb::cast<size_t>(options["field"]);
@@ -110,6 +118,7 @@ Step step_of(const Options& options) {
   step.has_extra = options.get("has_extra", false);
   if (options.has("extra")) step.extra = target_of(options["extra"]);
   if (step.kind == Step::Kind::kScale) add_scale(options, step);
+  else if (step.kind == Step::Kind::kCircle) add_circle(options, step);
   else if (step.kind != Step::Kind::kKeep) add_codes(options, step);
   if (options.has("missing")) {
     step.missing = static_cast<Step::Missing>(options.choice("missing", {"stored", "refused", "filled"}));

@@ -47,7 +47,7 @@ nb::dict counts_dict(const FieldCounts& counts) {
   std::sort(sorted_ints.begin(), sorted_ints.end());
   for (int64_t value : sorted_ints) ints.append(value);
   out["int_values"] = counts.many_ints ? nb::object(nb::none()) : nb::object(ints);
-  // Lists of several kinds have ints and strings: then the number is that of both, and no one asks for it.
+  // Lists of several kinds have ints and strings: then the number counts both, and is not used.
   out["distinct"] = counts.distinct.count();
   out["mean_words"] = counts.num_worded == 0 ? 0.0 : static_cast<double>(counts.num_words) / counts.num_worded;
   out["min_bytes"] = or_zero(counts.min_bytes);
@@ -143,13 +143,20 @@ using IndexScanner = FedScanner<IndexVisitor>;
 using CheckScanner = FedScanner<CheckVisitor>;
 using RepairScanner = FedScanner<RepairVisitor>;
 
+// Says how far a scanner is: the number of the record that it reads, and where that begins.
+template <typename T>
+nb::tuple location(const T& self) {
+  return nb::make_tuple(self.scanner.num_records(), self.scanner.position());
+}
+
 nb::tuple index_result(IndexVisitor& visitor, const FrameScanner& scanner) {
   visitor.begins.push(scanner.end());
   return nb::make_tuple(as_array<uint64_t>(visitor.begins), damage_list(visitor.damages));
 }
 
 nb::tuple scan_file(int fd, uint64_t size, uint64_t max_record_bytes, bool allow_trailing_zeros) {
-  const ScanOptions options = scan_options(false, nb::cast(size), max_record_bytes, allow_trailing_zeros);
+  ScanOptions options = scan_options(false, nb::cast(size), max_record_bytes, allow_trailing_zeros);
+  options.can_rewind = true;
   IndexVisitor visitor;
   FrameScanner scanner(options, visitor);
   int error;
@@ -200,6 +207,7 @@ void bind_scanning(nb::module_& m) {
           },
           "max_record_bytes"_a, "allow_trailing_zeros"_a)
       .def("feed", &IndexScanner::feed, "data"_a)
+      .def_prop_ro("location", &location<IndexScanner>)
       .def("finish", [](IndexScanner& self) {
         self.finish();
         return index_result(self.visitor, self.scanner);
@@ -213,6 +221,7 @@ void bind_scanning(nb::module_& m) {
           },
           nb::keep_alive<1, 2>(), "survey"_a, "file_bytes"_a.none(), "max_record_bytes"_a, "allow_trailing_zeros"_a)
       .def("feed", &CheckScanner::feed, "data"_a)
+      .def_prop_ro("location", &location<CheckScanner>)
       .def("finish", &CheckScanner::finish)
       .def_prop_ro("num_records", [](const CheckScanner& self) { return self.scanner.num_records(); })
       .def_prop_ro("num_damages", [](const CheckScanner& self) { return self.visitor.num_damages; })
@@ -234,6 +243,7 @@ void bind_scanning(nb::module_& m) {
           },
           "file_bytes"_a.none(), "max_record_bytes"_a, "allow_trailing_zeros"_a, "examples"_a, "lists"_a)
       .def("feed", &RepairScanner::feed, "data"_a)
+      .def_prop_ro("location", &location<RepairScanner>)
       .def("finish", &RepairScanner::finish)
       .def("take", &take_repaired)
       .def_prop_ro("num_good", [](const RepairScanner& self) { return self.visitor.num_good; });

@@ -212,7 +212,7 @@ nb::tuple fingerprint(nb::sequence given) {
   {
     nb::gil_scoped_release unlocked;
     std::vector<Digest> found(kFingerprints);
-    // A few at a time: what was hashed is still in the cache when its digest is computed.
+    // A few at a time: hashed bytes are still in the cache when their digest is computed.
     for (size_t first = 0; first < values.size(); first += kFingerprints) {
       const size_t count = std::min(kFingerprints, values.size() - first);
       hash_values(values.data() + first, count, hash_words + first);

@@ -22,9 +22,9 @@ struct RowFault {
 // Fills one field of the output. Which members are used depends on the layout.
 class Column {
  public:
-  // `fixed` is where this field's row of a shared matrix begins (kScalar), `row_offsets` that of the offsets (kList,
-  // kString, kStrings, kSteps; one entry more than rows), `present` its row of the presence matrix, or null if it is
-  // required.
+  // `fixed` is where this field's row of a shared matrix begins (kScalar), `row_offsets` where its offsets begin
+  // (kList, kString, kStrings, kSteps; one entry more than rows), `present` its row of the presence matrix, or null if
+  // it is required.
   Column(const FieldSpec& spec, int32_t field, bool strict, int64_t num_rows);
 
   void* fixed = nullptr;
@@ -47,7 +47,7 @@ class Column {
   GrowableArray<int64_t> value_offsets;  // where the byte strings of kStrings and kSteps begin and end in `bytes`
   GrowableArray<int64_t> step_offsets;   // where the steps of kSteps begin and end
   GrowableArray<int64_t>
-      view_stops;  // of a view: where each row ends in what is kept; row_offsets says where it begins
+      view_stops;  // of a view: where each row ends in the kept values; row_offsets says where it begins
 
  private:
   int read_plain_scalars(const Structure& structure, const Cell* cells, int from, int count, int64_t start);

@@ -35,7 +35,7 @@ class Decoder {
   size_t num_row_offsets() const { return num_offsets_; }
   size_t num_optional() const { return num_present_; }
 
-  // What all calls so far have read, and how long that took, their checksums included.
+  // The bytes that all calls so far have read, and how long that took, their checksums included.
   uint64_t bytes_read() const { return bytes_read_; }
   double read_seconds() const { return 1e-9 * static_cast<double>(read_nanoseconds_.load()); }
 

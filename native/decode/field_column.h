@@ -10,7 +10,7 @@
 
 namespace penstock {
 
-// A view. Row i has the items starts[i] to stops[i] of a list, or item i. What is read through it is checked when it is
+// A view. Row i has the items starts[i] to stops[i] of a list, or item i. Items are checked when they are
 // read: offsets may come from arrays that Python can change.
 struct FieldColumn {
   enum class Form : uint8_t {
@@ -30,7 +30,7 @@ struct FieldColumn {
   size_t present_stride = 1;         // bytes from one row to the next
 
   const uint8_t* values = nullptr;  // numbers, or codes (int32)
-  size_t stride = 0;                // bytes from one item to the next: those of lists are contiguous
+  size_t stride = 0;                // bytes from one item to the next: items of lists are contiguous
   DType dtype = DType::kOther;
   size_t width = 1;
 

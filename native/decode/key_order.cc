@@ -47,7 +47,7 @@ const KeyOrder::Expected* KeyOrder::move_after(const KeyTable& table, const KeyT
   const size_t index = table.index_of(slot);
   if (next_.size() <= index) next_.resize(index + 1, 0);
   if (next_[index] != 0) return expected_.data() + next_[index];
-  if (slot.prefix_size < 8) return at;  // its head and its tail would overlap what is not part of it
+  if (slot.prefix_size < 8) return at;  // its head and its tail would overlap other bytes
   const auto here = static_cast<uint32_t>(at - expected_.data());
   expected_.insert(expected_.begin() + here, expect(slot));
   for (uint32_t& next : next_) next += next > here;

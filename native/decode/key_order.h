@@ -16,7 +16,7 @@ class KeyOrder {
   // matches nothing: an entry of zeros is shorter than its prefix.
   struct alignas(64) Expected {
     uint64_t head = 0;                  // the first eight bytes, with e as zero
-    uint64_t head_mask = ~uint64_t{0};  // which of their bits count: all but those of e, except its highest
+    uint64_t head_mask = ~uint64_t{0};  // which of their bits count: all but the bits of e, except its highest
     uint64_t tail = 0;                  // the last eight bytes, less what e adds to them
     uint64_t tail_step = 0;             // what each unit of e adds to them
     uint32_t field = 0;

@@ -105,7 +105,7 @@ void KeyTable::settle() {
       if (try_hashes(bits + more)) return;
     }
   }
-  // A few keys are then in a slot after that of their hash, and find() continues to them.
+  // A few keys are then in a slot after the slot of their hash, and find() continues to them.
   table_.assign(size_t{1} << bits, 0);
   shift_ = 64 - bits;
   parts_ = Parts::kAll;

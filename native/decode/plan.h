@@ -48,7 +48,7 @@ class KeyTable {
   // What each unit of e below adds to the eight bytes after a key.
   static constexpr uint64_t kTailStep = 0x010001000100;
 
-  // Longest key, and longest entry, of which a single lookup of a slot decides.
+  // Longest key and longest entry that a single lookup of a slot can decide on.
   static constexpr size_t kLongestShortKey = 26;
   static constexpr size_t kLongestShortEntry = 127;
 

@@ -164,7 +164,7 @@ Status Structure::add_entry(KeyTable& table, int row, Span entry) {
 Status Structure::add_map(Keys& keys, int row, Span map) {
   if (PENSTOCK_LIKELY(keys.order.is_reliable())) return add_ordered_map(keys, row, map);
   keys.order.count_ignored();
-  // Copies, for the stores to cells might change the members as far as the compiler knows; and what is rare is kept out
+  // Copies, for the stores to cells might change the members as far as the compiler knows; and rare cases are kept out
   // of the loop, so that these stay in registers.
   KeyTable::View view = keys.table.view();
   Cell* const cells = cells_.data() + row;

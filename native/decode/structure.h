@@ -65,7 +65,7 @@ class Structure {
   Status add_entry(KeyTable& table, int row, Span entry);
   Status note(uint32_t field, int row, Span found, uint32_t form);
   Status check_replaced(uint32_t field, const Cell& cell);
-  // Unwanted fields have a column of their own that is not read, and in which all cells stay absent.
+  // Unwanted fields have a separate column that is not read, and in which all cells stay absent.
   uint32_t unwanted() const { return static_cast<uint32_t>(plan_.fields.size()); }
 
   const Plan& plan_;

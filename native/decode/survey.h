@@ -1,4 +1,4 @@
-// What is in a file whose schema is not declared: counts over all fields of all records, for inference and for
+// The contents of a file whose schema is not declared: counts over all fields of all records, for inference and for
 // `inspect`.
 #pragma once
 
@@ -41,7 +41,7 @@ class DistinctCounter {
   unsigned num_zeros_ = 0;
 };
 
-// What was seen of one field. For a feature list all but `records`, `min_steps` and `max_steps` is counted over steps.
+// Counts of one field. For a feature list all but `records`, `min_steps` and `max_steps` is counted over steps.
 struct FieldCounts {
   std::string name;
   int64_t by_kind[4] = {};  // indexed by Kind
@@ -102,7 +102,7 @@ class Survey {
   Status each_step(Span message, bool is_entry, FieldCounts* counts, int64_t& steps);
 
   Map field_map_, list_map_;
-  std::vector<Feature> features_;  // those of the current record, as in field_map_.found
+  std::vector<Feature> features_;  // features of the current record, as in field_map_.found
   Feature feature_;
   std::vector<int64_t> scratch_;
   FieldCounts discarded_;

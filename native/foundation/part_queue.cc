@@ -22,38 +22,38 @@ bool PartQueue::add(uint64_t number, PartJob& job) {
 // Whether this thread is needed, and what for.
 bool PartQueue::find_outcome(Shared& shared, uint64_t seen, std::optional<Outcome>& outcome) {
   if (shared.is_stopped || shared.num_wake_ups != seen) {
-    // This thread may take long to come back: another one does what it could have done.
+    // This thread may take long to return: another one does its work here.
     if (shared.is_one_wanted || !shared.done.empty()) shared.changed.notify_one();
     return true;
   }
-  if (shared.away != std::thread::id()) return false;
+  if (shared.coordinator != std::thread::id()) return false;
   if (!shared.done.empty()) {
     outcome = Outcome{shared.done.front(), std::nullopt};
     shared.done.pop_front();
   } else if (!shared.is_one_wanted) {
     return false;
   }
-  shared.is_one_wanted = false;  // a thread that is away looks at everything before it comes back
-  shared.away = std::this_thread::get_id();
+  shared.is_one_wanted = false;  // the coordinator checks everything before it returns
+  shared.coordinator = std::this_thread::get_id();
   return true;
 }
 
-bool PartQueue::come_back(Shared& shared) {
-  if (shared.away != std::this_thread::get_id()) return false;
-  shared.away = std::thread::id();
+bool PartQueue::end_coordination(Shared& shared) {
+  if (shared.coordinator != std::this_thread::get_id()) return false;
+  shared.coordinator = std::thread::id();
   return true;
 }
 
 bool PartQueue::poll(uint64_t seen, std::optional<Outcome>& outcome) {
   const std::lock_guard<std::mutex> lock(shared_->mutex);
-  come_back(*shared_);
+  end_coordination(*shared_);
   return find_outcome(*shared_, seen, outcome);
 }
 
-void PartQueue::leave() {
+void PartQueue::release() {
   {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
-    if (!come_back(*shared_)) return;
+    if (!end_coordination(*shared_)) return;
   }
   shared_->changed.notify_all();
 }
@@ -61,7 +61,7 @@ void PartQueue::leave() {
 std::optional<PartQueue::Outcome> PartQueue::work(uint64_t seen, bool drains) {
   Shared& shared = *shared_;
   std::unique_lock<std::mutex> lock(shared.mutex);
-  come_back(shared);
+  end_coordination(shared);
   std::optional<Outcome> outcome;
   while (!find_outcome(shared, seen, outcome)) {
     if (shared.open.empty()) {

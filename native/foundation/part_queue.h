@@ -1,5 +1,6 @@
-// Jobs whose parts threads run without Python, oldest job first. A thread leaves only where Python is needed; one at a
-// time, as long as nothing fails: many threads that wait for Python's lock cost more than what they do with it.
+// Jobs whose parts threads run without Python, oldest job first. A thread returns to Python only where it is needed:
+// one thread at a time, the coordinator, as long as nothing fails. Many threads that wait for Python's lock cost more
+// than their work there.
 #pragma once
 
 #include <unistd.h>
@@ -26,7 +27,7 @@ class PartJob {
 
 class PartQueue {
  public:
-  // What a thread is needed for: a part that could not be done here, or (no part) the end of a job.
+  // Work for Python: a part that could not be done here, or (no part) the end of a job.
   struct Outcome {
     uint64_t number;
     std::optional<size_t> part;
@@ -40,18 +41,18 @@ class PartQueue {
   PartQueue(const PartQueue&) = delete;
   PartQueue& operator=(const PartQueue&) = delete;
 
-  // Adds a job, which must live until its end is returned, or all threads have left after stop(). False if there is a
-  // job of that number, or the job has no parts.
+  // Adds a job, which must live until its end is returned, or all threads have returned after stop(). False if there is
+  // a job of that number, or the job has no parts.
   bool add(uint64_t number, PartJob& job);
 
   // Runs parts until this thread is needed. No outcome is returned after wake() or stop(), if the number of wake-ups of
-  // all threads is no longer `seen`, or, if `drains`, when there are neither parts to begin nor ends to return. While a
-  // thread that was returned the end of a job, or woken by wake(), is away, no other one is: until it calls this again,
-  // or leave().
+  // all threads is no longer `seen`, or, if `drains`, when there are neither parts to begin nor ends to return. A
+  // thread that receives the end of a job, or is woken by wake(), is the coordinator until it calls this again, or
+  // release(); meanwhile no other thread becomes one.
   std::optional<Outcome> work(uint64_t seen, bool drains);
   // The same without running parts or waiting: false if this thread is not needed now.
   bool poll(uint64_t seen, std::optional<Outcome>& outcome);
-  void leave();
+  void release();  // ends the coordination by this thread
 
   // Notes that a part which could not be done here was done elsewhere. True if it was the last of its job.
   bool close_part(uint64_t number);
@@ -73,9 +74,9 @@ class PartQueue {
     std::mutex mutex;
     std::condition_variable changed;
     std::map<uint64_t, Entry> entries;
-    std::deque<uint64_t> open;  // numbers of jobs with parts that no thread has begun, in order
-    std::deque<uint64_t> done;  // numbers of jobs whose end was not returned yet
-    std::thread::id away;       // the thread that is away, if any
+    std::deque<uint64_t> open;    // numbers of jobs with parts that no thread has begun, in order
+    std::deque<uint64_t> done;    // numbers of jobs whose end was not returned yet
+    std::thread::id coordinator;  // the thread that works in Python, if any
     size_t num_waiting = 0;
     uint64_t num_wake_ups = 0;
     bool is_one_wanted = false;  // one is enough: it does all that there is to do
@@ -83,7 +84,7 @@ class PartQueue {
   };
   static bool close(Shared& shared, uint64_t number);
   static bool find_outcome(Shared& shared, uint64_t seen, std::optional<Outcome>& outcome);
-  static bool come_back(Shared& shared);
+  static bool end_coordination(Shared& shared);
 
   std::unique_ptr<Shared> shared_;
   pid_t pid_;

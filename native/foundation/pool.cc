@@ -82,7 +82,7 @@ struct Pool {
         bytes += size;
         return;
       }
-      // What was kept while more was in use: the largest first.
+      // Memory that was kept while more was in use: the largest blocks first.
       for (int large = kNumClasses - 1; large >= 0 && bytes > most; large--) {
         while (!free[large].empty() && bytes > most) {
           surplus.push_back(free[large].back());

@@ -45,7 +45,7 @@ std::mutex& process_mutex();
 size_t pooled_bytes();
 void empty_pool();
 
-// Gives back to the system what was freed: every thread keeps it for itself, and seldom needs it again.
+// Returns freed memory to the system: every thread keeps it for itself, and seldom needs it again.
 void trim_memory();
 
 }  // namespace penstock

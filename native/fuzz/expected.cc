@@ -45,7 +45,7 @@ Status read_ints(const Feature& feature, bool strict, std::vector<int64_t>& out)
   return Status::kOk;
 }
 
-// Adds the values of a feature, of which there must be `count` unless that is negative.
+// Adds the values of a feature: exactly `count` values, or any number if `count` is negative.
 Status add_values(const Feature& feature, const FieldSpec& field, bool strict, int64_t count, RowBytes& row) {
   if (feature.kind() == Kind::kInt64) {
     std::vector<int64_t> values;
@@ -153,7 +153,7 @@ void add_default_values(const FieldSpec& field, size_t begin, size_t end, RowByt
   }
 }
 
-// Adds what stands in a row that has neither a value nor a default: zeros, or nothing.
+// Adds the content of a row that has neither a value nor a default: zeros, or nothing.
 void add_nothing(const FieldSpec& field, RowBytes& row) {
   const std::string zeros(static_cast<size_t>(field.count < 0 ? 0 : field.count), '\0');
   const Span bytes{reinterpret_cast<const uint8_t*>(zeros.data()), zeros.size()};

@@ -1,4 +1,4 @@
-// Encoding, on any columns: what is framed passes the full check of a file, and decodes to what was encoded, in
+// Encoding, on any columns: the frames pass the full check of a file, and decode to the encoded values, in
 // whatever order the rows are taken and from however many arenas. Hashes of rows do not depend on the order of fields.
 #include <algorithm>
 #include <numeric>
@@ -19,7 +19,7 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 // Around the lengths at which an entry stops to have a prefix that is written whole (38), and a key to have a length of
-// one byte; and those of fuzz_example.cc.
+// one byte; and the layouts of fuzz_example.cc.
 const std::string kKeys[] = {"",
                              "a",
                              "key",
@@ -143,7 +143,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   REQUIRE(ends.size() == static_cast<size_t>(num_rows) + 1);
   check_hashes(fields, encoder, num_rows);
 
-  // Every body in an arena of its own size, so that a copy of too much is seen.
+  // Every body in an arena of exactly its size, so that a copy of too much is seen.
   std::vector<Bytes> arenas;
   for (size_t row = 0; row < static_cast<size_t>(num_rows); row++) {
     REQUIRE(ends.data()[row] <= ends.data()[row + 1]);

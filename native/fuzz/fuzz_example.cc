@@ -50,7 +50,7 @@ FieldSpec spec_of(const std::string& key, Kind kind, Layout layout, int64_t coun
   return spec;
 }
 
-// A plan that wants some of the keys, each in some layout. Context and feature lists have keys of their own.
+// A plan that wants some of the keys, each in some layout. Context and feature lists have separate keys.
 std::vector<FieldSpec> choose_plan(Input& in) {
   std::vector<FieldSpec> specs;
   for (const std::string& key : kKeys) {

@@ -1,5 +1,5 @@
-// The scanner of frames, on any bytes in pieces of any size: records and damage tile the file, and what is found does
-// not depend on how the bytes came.
+// The scanner of frames, on any bytes in pieces of any size: records and damage tile the file, and the result does
+// not depend on how the bytes came. A record that was cut short takes no other with it.
 #include <vector>
 
 #include "input.h"
@@ -116,8 +116,9 @@ struct Feeding {
   bool jumps;
 };
 
-Tiles scanner(Span file, const ScanOptions& options, Feeding feeding) {
+Tiles scanner(Span file, ScanOptions options, Feeding feeding) {
   Tiles found(file);
+  options.can_rewind = feeding.jumps;
   FrameScanner scanner(options, found);
   uint64_t state = feeding.largest_piece * 2654435761u + file.size;
   for (uint64_t at = 0; at < file.size;) {
@@ -126,8 +127,7 @@ Tiles scanner(Span file, const ScanOptions& options, Feeding feeding) {
     if (feeding.largest_piece != 0) size = std::min<size_t>(size, 1 + (state >> 40) % feeding.largest_piece);
     const Bytes piece(file.data + at, file.data + at + size);  // of exactly this size, so that no byte behind is read
     scanner.feed(Span{piece.data(), piece.size()});
-    at += size;
-    if (feeding.jumps) at = std::max(at, scanner.jump());
+    at = feeding.jumps ? scanner.jump() : at + size;
   }
   scanner.finish();
   REQUIRE(scanner.num_records() == static_cast<int64_t>(found.tiles.size()));

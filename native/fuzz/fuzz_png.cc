@@ -74,7 +74,7 @@ void decode(Span file, unsigned channels) {
   }
 }
 
-// A sound frame around rows of the input: what is wrong can only be in them.
+// A sound frame around rows of the input: faults can only be in the rows.
 void decode_built(Input& in) {
   static constexpr uint8_t kForms[][2] = {{1, 0}, {2, 0}, {4, 0}, {8, 0}, {16, 0}, {8, 2}, {16, 2}, {1, 3},
                                           {2, 3}, {4, 3}, {8, 3}, {8, 4}, {16, 4}, {8, 6}, {16, 6}};
@@ -173,7 +173,7 @@ void read_header(Span data) {
   REQUIRE(header.scans >= 0 && static_cast<size_t>(header.scans) <= data.size / 2);
 }
 
-// What was tidied has nothing left to tidy, and ends as before.
+// A tidied file has nothing left to tidy, and ends as before.
 void tidy_twice(Span data) {
   Bytes once, twice;
   if (data.size < 2 || !tidy_jpeg(data, once)) return;

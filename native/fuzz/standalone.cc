@@ -77,7 +77,7 @@ void save_current() {
 }
 
 void run(const Bytes& input) {
-  // A block of its own, so that the sanitizer sees where the input ends.
+  // A separate block, so that the sanitizer sees where the input ends.
   const Bytes tight(input);
   current = &tight;
   LLVMFuzzerTestOneInput(tight.data(), tight.size());

@@ -1,4 +1,4 @@
-// Values of pixels by AVX2, chosen at run time. No fused products: the bytes are those of the plain code.
+// Values of pixels by AVX2, chosen at run time. No fused products: the bytes equal the bytes of the plain code.
 #include "image/colour.h"
 
 #if defined(__x86_64__)

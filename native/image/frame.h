@@ -51,7 +51,7 @@ class RandomCrop {
   Box crop(ImageSize image, const double* numbers) const;
 
  private:
-  // The aspect ratio for a number in [0, 1), of which 16 bits are used. It is made of square roots and products, which
+  // The aspect ratio for a number in [0, 1), with 16 bits of precision. It is made of square roots and products, which
   // round identically on every machine; logarithms do not.
   double draw_aspect(double number) const;
 

@@ -57,7 +57,8 @@ constexpr HuffmanEntry with_code(HuffmanEntry meaning, unsigned bits) {
   return meaning + ((meaning & kLiteral ? 1 : bits) << 8 | bits);
 }
 
-// The code that follows `code` among those of `bits` bits, both with their first bit lowest, as they are in the stream.
+// The code that follows `code` among the codes of `bits` bits, both with their first bit lowest, as they are in the
+// stream.
 inline unsigned next_reversed(unsigned code, unsigned bits) {
   const unsigned zeros = ~code & ((1u << bits) - 1);
   if (zeros == 0) return 0;
@@ -161,7 +162,7 @@ bool make_table(const Sorted& sorted, const HuffmanEntry* meanings, bool may_be_
   return true;
 }
 
-// Downwards, for what follows a code lies at a lower index, and must still be one literal.
+// Downwards, for the successor of a code lies at a lower index, and must still be one literal.
 void pair_literals(LiteralTable& table) {
   for (size_t i = size_t{1} << kLiteralIndexBits; i-- > 0;) {
     const HuffmanEntry first = table.entries[i], second = table.entries[i >> bits_of(first)];

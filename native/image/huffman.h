@@ -6,8 +6,8 @@
 
 namespace penstock {
 
-// An entry of a table, in one word. From the lowest bit: 8 bits, how many bits of the stream it takes, those of its
-// extra number included; 4 bits, how many of them are the code (of a link: how many index the second table; of
+// An entry of a table, in one word. From the lowest bit: 8 bits, how many bits of the stream it takes, including its
+// extra number; 4 bits, how many of them are the code (of a link: how many index the second table; of
 // literals: how many they are, 1 or 2); 4 flags; 16 bits, its value: the bytes of literals, the base of a length or a
 // distance, where a second table begins.
 using HuffmanEntry = uint32_t;

@@ -34,7 +34,7 @@ void copy_rows(const Rows<const uint8_t>& from, const Rows<uint8_t>& to, size_t 
 }
 
 // The part of the pixels that is the image. It is all of them, except that an image of a reduced size ends within the
-// pixels of its last block, or begins within those of its first where it was mirrored.
+// pixels of its last block, or begins within the pixels of its first block where it was mirrored.
 Box area_of(const Rows<const uint8_t>& stored, const PlannedImage& planned) {
   const int orientation = planned.header.orientation;
   const auto tall = static_cast<double>(planned.header.height), wide = static_cast<double>(planned.header.width);

@@ -1,4 +1,4 @@
-// What is to be done for each image of a slice of a batch: whether its header permits to decode it, at which size, and
+// The work for each image of a slice of a batch: whether its header permits to decode it, at which size, and
 // which part of its pixels becomes which part of the output.
 #pragma once
 
@@ -71,7 +71,7 @@ void place_pixels(const Rows<const uint8_t>& pixels, const PlannedImage& planned
 
 void fill_pixels(const Rows<uint8_t>& slot, size_t channels, const uint8_t* colour);
 
-// Decodes a PNG into its slot. Returns what is wrong with it, or nothing.
+// Decodes a PNG into its slot. Returns the fault, or nothing.
 std::string place_png(const PlannedImage& planned, const ImageRules& rules, const Rows<uint8_t>& slot);
 
 }  // namespace penstock

@@ -1,4 +1,4 @@
-// Inflating a zlib stream (RFC 1950, 1951) of which the inflated size is known beforehand, in one call.
+// Inflating a zlib stream (RFC 1950, 1951) whose inflated size is known beforehand, in one call.
 #pragma once
 
 #include "foundation/bytes.h"
@@ -19,7 +19,7 @@ enum class InflateFault : uint8_t {
   kChecksum,  // the Adler-32 of what came out is another
 };
 
-// What is wrong with a stream, as the end of a sentence about it.
+// The fault of a stream, as the end of a sentence about it.
 const char* words_of(InflateFault fault);
 
 // Bytes after the expected ones that may be overwritten, so that the last of them are made as fast as the others.

@@ -73,7 +73,7 @@ __attribute__((always_inline)) inline InflateFault run_copy(BitReader& bits, con
   return InflateFault::kNone;
 }
 
-// Symbols as long as neither the stream nor the room for what comes out is near its end; `ended` says whether the block
+// Symbols as long as neither the stream nor the room for the output is near its end; `ended` says whether the block
 // did.
 __attribute__((always_inline)) inline InflateFault run_fast(BitReader& in, const BlockCodes& codes, Inflated& output,
                                                             bool& ended) {

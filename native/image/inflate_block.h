@@ -53,7 +53,7 @@ struct Inflated {
   uint8_t* begin;
   uint8_t* at;
   uint8_t* end;       // of the bytes expected
-  uint8_t* room_end;  // of what may be written
+  uint8_t* room_end;  // of the writable bytes
 };
 
 // Runs the symbols of a block up to its end. The output may end after `output.end`: the caller checks that.

@@ -29,7 +29,7 @@ bool tidy_jpeg(Span data, std::vector<uint8_t>& out) {
     if (marker.is_frame()) is_sequential = marker.is_sequential_frame();
     if (marker.code != kJpegScan) continue;
     in_header = false;
-    // Behind its size and the number of its components, two bytes for each, a scan has three of its own.
+    // Behind its size and the number of its components, two bytes for each, a scan has three bytes more.
     if (!is_sequential || marker.size < 6 || marker.size > data.size - marker.at) continue;
     static constexpr uint8_t kWhole[3] = {0, 63, 0};
     const size_t bounds = marker.at + marker.size - sizeof kWhole;

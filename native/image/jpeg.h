@@ -20,7 +20,7 @@ struct JpegMarker {
   bool is_frame() const { return code >= 0xc0 && code <= 0xcf && code != 0xc4 && code != 0xc8 && code != 0xcc; }
   // Frames whose scans give all coefficients of their components, in order.
   bool is_sequential_frame() const { return code == 0xc0 || code == 0xc1 || code == 0xc9; }
-  // Frames whose scans may go over all pixels in a few bytes: progressive ones, and what is coded by arithmetic.
+  // Frames whose scans may go over all pixels in a few bytes: progressive frames, and frames with arithmetic coding.
   bool is_terse_frame() const { return code == 0xc2 || code == 0xc9 || code == 0xca; }
 };
 

@@ -21,7 +21,7 @@ void orient_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, 
 // Mirrors the images whose byte is not 0: left to right by `across`, top to bottom by `down`.
 void flip_images(const Images& images, const uint8_t* across, const uint8_t* down, bool by_scalar);
 
-// Paints a box of each image: four numbers, top, left, height and width, of which the part inside the image counts.
+// Paints a box of each image: four numbers, top, left, height and width, clipped to the image.
 void erase_boxes(const Images& images, const int32_t* boxes, const uint8_t* colour);
 
 // out[y, x] = image[y + rows, x + columns], mirrored at the edge pixel where that is outside. Offsets are less than a

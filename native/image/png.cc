@@ -86,7 +86,7 @@ class Painter {
     return {};
   }
 
-  // Whether rows are made where they are to be, and need nothing more.
+  // Whether rows are made at their final address, and need no further work.
   bool is_direct() const { return expander_.copies() && !layout_.interlaced; }
   uint8_t* target_of(const Pass& pass, uint32_t y) const {
     return out_ + static_cast<ptrdiff_t>(pass.top + y * pass.down) * row_bytes_;

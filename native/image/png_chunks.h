@@ -20,7 +20,7 @@ constexpr uint32_t chunk_name(const char (&name)[5]) {
 
 bool is_png(Span file);
 
-// The name as letters, with ? for what is none.
+// The name as letters, with ? for other bytes.
 std::string name_of_chunk(uint32_t name);
 
 struct PngChunk {
@@ -35,7 +35,8 @@ struct PngChunk {
 class PngChunks {
  public:
   explicit PngChunks(Span file) : at_(file.data + sizeof kPngSignature), end_(file.end()) {}
-  // False at the end of the file, or where it ends inside a chunk; `name` is then that of the chunk, if it is there.
+  // False at the end of the file, or where it ends inside a chunk; `name` is then the name of the chunk, if it was
+  // read.
   bool next(PngChunk& chunk);
 
  private:
@@ -53,7 +54,7 @@ struct PngLayout {
   std::vector<PngChunk> to_check;  // chunks whose CRC must fit, before anything of them is used
 };
 
-// Reads the layout of a file without its CRCs. Returns what is wrong with it, or nothing.
+// Reads the layout of a file without its CRCs. Returns the fault, or nothing.
 std::string read_layout(Span file, uint64_t max_pixels, PngLayout& layout);
 
 }  // namespace penstock

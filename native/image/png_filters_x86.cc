@@ -37,7 +37,7 @@ inline void store_last(uint8_t* p, __m128i v) {
   std::memcpy(p, &word, kPixelBytes);
 }
 
-// Runs `step` over all pixels but the last by four bytes at once; what is too many of them, the next pixel writes over.
+// Runs `step` over all pixels but the last by four bytes at once; the next pixel overwrites the excess bytes.
 template <size_t kPixelBytes, typename Step>
 __attribute__((always_inline)) inline void run(const uint8_t* raw, const uint8_t* above, uint8_t* out, size_t size,
                                                Step& step) {
@@ -110,7 +110,7 @@ PENSTOCK_SSE41 __attribute__((flatten)) void undo_paeth(const uint8_t* raw, cons
   run<kPixelBytes>(raw, above, out, size, step);
 }
 
-// Two rows in the two halves of a register. The lower row is two pixels behind: what is above it was made two steps
+// Two rows in the two halves of a register. The lower row is two pixels behind: the pixel above was made two steps
 // before, and the chain from step to step grows no longer.
 template <size_t kPixelBytes>
 PENSTOCK_SSE41 __attribute__((flatten)) void undo_two_paeth(const RowPair& rows, const uint8_t* above, size_t size) {

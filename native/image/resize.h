@@ -18,7 +18,7 @@ struct Rows {
   Byte* row(size_t y) const { return data + static_cast<ptrdiff_t>(y) * stride; }
 };
 
-// In source pixels, of which the first covers 0 to 1.
+// In source pixels: the first pixel covers 0 to 1.
 struct Box {
   double top, left, height, width;
 };
@@ -33,7 +33,7 @@ void resize_pixels(const Rows<const uint8_t>& source, const Rows<uint8_t>& out, 
 namespace detail {
 
 inline constexpr uint32_t kRowTotal = 65535;  // weights of rows: 16 bits for each
-inline constexpr uint32_t kRowHalf = 127;     // what is added before a sum of rows loses its low byte
+inline constexpr uint32_t kRowHalf = 127;     // added before a sum of rows loses its low byte
 inline constexpr unsigned kColumnBits = 14;   // weights of columns: 15 bits and a sign
 inline constexpr size_t kRowPadding = 64;     // bytes after a row that vector code reads and does not use
 
@@ -49,7 +49,7 @@ struct RowBlend {
 
 // The sums of bytes from `begin`, an even index, on. Products lose their low bytes, halves on average. A byte at an odd
 // index is summed up with the one before it below, whose sum is taken off at the end: that is how vectors come by it.
-// Halves are rounded down, as those of columns are rounded up: where an image shrinks to its half, all would get
+// Halves are rounded down, and halves of columns are rounded up: where an image shrinks to its half, all would get
 // brighter.
 inline void blend_rows_plainly(const RowBlend& blend, size_t begin, uint8_t* out) {
   for (size_t i = begin; i < blend.bytes; i++) {

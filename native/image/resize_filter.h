@@ -35,7 +35,7 @@ class ResizeFilter {
   bool is_wide;
   size_t left, right;  // source pixels before `left` and from `right` on are not used
   size_t most;         // source pixels of one output pixel, at most
-  size_t stride;       // from the weights of one output pixel to those of the next; unused ones are 0
+  size_t stride;       // from the weights of one output pixel to the weights of the next; unused ones are 0
   std::vector<uint32_t> first, count, weights;
 
  private:

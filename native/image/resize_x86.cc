@@ -82,7 +82,7 @@ struct alignas(32) Mask {
 };
 
 // In each lane, the bytes of pixels `first` and `first` + 1 as adjacent words, for each of four channels: -1 for
-// what is not there.
+// absent pixels.
 constexpr Mask pair_mask(int channels, int first, bool is_single) {
   Mask mask{};
   for (int i = 0; i < 32; i++) {

@@ -38,7 +38,7 @@ uint64_t load_word(Span bitmap, size_t at) {
   return word;
 }
 
-// Ranks that are not in order may send us to any block; what is not there is not found.
+// Ranks that are not in order may lead to any block; missing ranks are not found.
 int64_t select_in_block(Span bitmap, size_t block, int64_t rank, int64_t k) {
   if (rank < 0 || rank > k) return -1;
   int64_t left = k - rank;

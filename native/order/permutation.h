@@ -13,9 +13,9 @@ class Permutation {
 
   Permutation(uint64_t seed, uint64_t epoch, uint64_t purpose, uint64_t size);
 
-  // What stands at each position; every one of them is below the size.
+  // The value at each position; every position must be below the size.
   void apply(const int64_t* positions, size_t count, int64_t* out) const;
-  // Where each value stands.
+  // The position of each value.
   void invert(const int64_t* values, size_t count, int64_t* out) const;
 
  private:

@@ -1,5 +1,5 @@
 // The one source of random numbers: a counter-based generator, Philox4x32-10 (Salmon et al., "Parallel random
-// numbers: as easy as 1, 2, 3"). A draw is a function of what it is for, never of what was drawn before. What it
+// numbers: as easy as 1, 2, 3"). A draw is a function of its purpose, never of earlier draws. What it
 // returns must never change (tests/golden holds it to that).
 #pragma once
 

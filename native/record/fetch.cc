@@ -54,7 +54,7 @@ size_t read_at(const FrameSource& source, uint64_t offset, uint8_t* out, size_t 
   }
   size_t got = 0;
   if (source.mapping != nullptr && source.mapping->copy(offset, out, size, got)) return got;
-  got = 0;  // of what is lost in a mapping, reading says why
+  got = 0;  // reading says why data in a mapping is lost
   while (got < size) {
     const ssize_t n = pread(source.fd, out + got, size - got, static_cast<off_t>(offset + got));
     if (n > 0) {

@@ -44,7 +44,7 @@ inline bool is_possible_frame(uint64_t begin, uint64_t size) {
 // Asks the kernel to read the records into memory in the background. Advice: it may be ignored.
 void prefetch(const Segment& segment);
 
-// A record that was fetched: its payload, readable for kReadablePadding bytes past its end, or what is wrong.
+// A record that was fetched: its payload, readable for kReadablePadding bytes past its end, or the fault.
 struct Fetched {
   Span payload;
   Fault fault;

@@ -27,8 +27,8 @@ int scan_headers(int fd, const ScanOptions& options, FrameScanner& scanner) {
     if (got == 0) break;  // the file has shrunk; finish() finds out
     scanner.feed(Span{buffer.data(), static_cast<size_t>(got)});
     const uint64_t next = scanner.jump();
-    // A jump far past what was read means that records are large here.
-    size = next - at > 2 * kLargeRead ? kSmallRead : kLargeRead;
+    // A jump far past the bytes read means that records are large here.
+    size = next > at && next - at > 2 * kLargeRead ? kSmallRead : kLargeRead;
     at = next;
   }
   scanner.finish();

@@ -41,7 +41,7 @@ void land(int signal, siginfo_t* info, void* context) {
   is_handing_on = false;
 }
 
-// A function of its own: none of its variables changes between the two returns of sigsetjmp.
+// A separate function: none of its variables changes between the two returns of sigsetjmp.
 bool copy_guarded(uint8_t* to, const uint8_t* from, size_t size) {
   sigjmp_buf here;
   // Signal masks are as before: the handler blocks none.

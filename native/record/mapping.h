@@ -29,7 +29,7 @@ class Mapping {
   // Begins to load the first bytes of a range into the cache of the processor. Always inlined: g++ 12 takes a function
   // that does nothing else for one without effect, and removes its calls.
   __attribute__((always_inline)) void touch(uint64_t offset, size_t size) const {
-    constexpr size_t kLine = 64, kMostBytes = 1024;  // the processor itself loads what follows these
+    constexpr size_t kLine = 64, kMostBytes = 1024;  // the processor itself loads the bytes after these
     if (offset >= size_ || size_ - offset < size) return;
     const uint8_t* const begin = data_ + offset;
     for (size_t at = 0; at < size && at < kMostBytes; at += kLine) __builtin_prefetch(begin + at);

@@ -1,4 +1,4 @@
-// Rows whose frames are in memory: those of one batch, read from an object store.
+// Rows whose frames are in memory: the rows of one batch, read from an object store.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Protobuf's wire format: varints, tags, lengths, fields that are passed over. Every bound is checked before a byte is
 // read.
 //
-// The limits are those of protobuf's own parser: a tag and a length take at most five bytes, a value at most ten.
+// The limits equal the limits of protobuf's parser: a tag and a length take at most five bytes, a value at most ten.
 #pragma once
 
 #include "foundation/bytes.h"
@@ -13,14 +13,14 @@ enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kGro
 
 inline constexpr uint64_t kLargestLength = 0x7fffffff;
 
-// Messages and groups may nest 100 deep together. What is left for groups inside each message of an Example:
+// Messages and groups may nest 100 deep together. The depth left for groups inside each message of an Example:
 inline constexpr int kDeepestGroup = 100;
 inline constexpr int kInMap = 99;      // Features, FeatureLists
 inline constexpr int kInEntry = 98;    // an entry of either map
 inline constexpr int kInFeature = 97;  // a Feature; a FeatureList
 inline constexpr int kInStep = 96;     // a Feature in a FeatureList
 
-// A position in a message. Readers advance it and return kOk, or leave it at the fault and return what is wrong.
+// A position in a message. Readers advance it and return kOk, or leave it at the fault and return the fault.
 struct Cursor {
   const uint8_t* p;
   const uint8_t* end;

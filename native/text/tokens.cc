@@ -68,8 +68,8 @@ uint32_t classify16(uint64_t low, uint64_t high, bool lower, uint8_t* out) {
 }
 #endif
 
-// The same of less than 16 bytes, and white space after them. They stay in registers: short texts are most of what is
-// tokenized, and a call of memcpy would take as long as all else.
+// Classes of less than 16 bytes, followed by white space. They stay in registers: most tokenized texts are short, and a
+// call of memcpy would take as long as the rest.
 uint32_t classify_rest(const uint8_t* p, size_t size, bool lower, uint8_t* out) {
   constexpr uint64_t kSpaces = 0x2020202020202020;
   uint64_t low = 0, high = kSpaces;

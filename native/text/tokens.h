@@ -27,7 +27,7 @@ class TokenSplitter {
   void cut(Span text, const Visit& visit);
 
  private:
-  // About 40 words: what is cut to 64 tokens takes two windows or three, and little is read unnecessarily.
+  // About 40 words: a text that is cut to 64 tokens takes two windows or three, and little is read unnecessarily.
   static constexpr size_t kWindow = 256;
   static constexpr size_t kWords = kWindow / 64;
 
@@ -40,10 +40,10 @@ class TokenSplitter {
   void cut_short(Span text, const Visit& visit);
   // Reads up to kWindow bytes: lowered bytes, where white space begins and ends, where punctuation stands.
   void load(const uint8_t* p, size_t size);
-  // What is left of bytes [begin, end) of the window, at most 64; empty if that is nothing.
+  // The rest of bytes [begin, end) of the window, at most 64; may be empty.
   Span pick(size_t begin, size_t end);
-  // Puts what is left of the text up to the first white space (or its end, if it is not split) after what is in
-  // `long_`. Returns how many bytes of the text that took.
+  // Appends the rest of the text up to the first white space (or its end, if it is not split) to `long_`. Returns the
+  // number of bytes taken from the text.
   size_t gather(Span text);
   Span gathered();
 

@@ -29,7 +29,7 @@ Seeds Seeds::draw() {
   // A factor of 0, or of a few bits, would make nothing of the other.
   Seeds seeds;
   do {
-    // Not std::random_device: inside the module, that of newer compilers needs the newest glibc.
+    // Not std::random_device: inside the module, the one of newer compilers needs the newest glibc.
     uint64_t words[2];
     if (getentropy(words, sizeof words) != 0) throw std::system_error(errno, std::generic_category(), "getentropy");
     seeds.first = words[0];

@@ -48,7 +48,7 @@ class Vocabulary {
     return find_short(low, high, value.size, hash_short(low, high));
   }
 
-  // A lookup in three steps, each of which asks for the memory that the next one needs: many values are looked up step
+  // A lookup in three steps; each step prefetches the memory that the next one needs: many values are looked up step
   // by step, so that they wait for memory together. For values as find_padded() takes them; pays where the vocabulary
   // is larger than the processor's cache.
   class Lookup {
@@ -129,7 +129,7 @@ class Vocabulary {
   uint64_t hash_short(uint64_t low, uint64_t high) const noexcept { return seeds_.fold(low, high); }
   uint64_t hash_long(Span value) const noexcept;
 
-  // Goes through the slots from that of a hash; calls `is_same` with the numbers that may be the right one. Returns
+  // Visits the slots from the slot of a hash on; calls `is_same` with the numbers that may be the right one. Returns
   // that number, or -1; `at` is then the empty slot.
   template <typename Same>
   int32_t probe(uint64_t hash, uint32_t& at, const Same& is_same) const noexcept {

@@ -39,7 +39,7 @@ struct LateFault {
 };
 
 // Appends the frame of each body: length, its CRC, the message, its CRC. `is_message` says that a body is the whole
-// message already; otherwise it is entries of an Example, and those of the late fields go before them. `sizes` gets
+// message already; otherwise it is entries of an Example, and the entries of late fields go before them. `sizes` gets
 // each frame's. Frames of rows with a fault hold nothing of use.
 std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late,
                                       bool is_message, GrowableArray<uint8_t>& out, GrowableArray<int64_t>& sizes);

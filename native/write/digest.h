@@ -19,7 +19,7 @@ struct Digest {
   bool operator!=(const Digest& other) const { return !(*this == other); }
 };
 
-// The position of a hash in a tree of hashes: the defaults are those of a hash by itself.
+// The position of a hash in a tree of hashes: the defaults are for a single hash.
 struct Blake2bNode {
   uint8_t output_bytes = kDigestBytes, fanout = 1, depth = 1, node_depth = 0, inner_bytes = 0;
   uint64_t offset = 0;
@@ -67,7 +67,7 @@ class Blake2b {
   uint8_t buffer_[kBlockBytes];
 };
 
-// The digest of a byte string. From kTreeBytes on it is that of a tree: 128-byte blocks are dealt in turn to four
+// The digest of a byte string. From kTreeBytes on it is the digest of a tree: 128-byte blocks are dealt in turn to four
 // leaves, whose digests of 64 bytes are hashed by the root. Four independent hashes are computed in the time of two or
 // less.
 inline constexpr size_t kTreeBytes = 4096;

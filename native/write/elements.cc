@@ -16,7 +16,7 @@ struct Columns {
   std::vector<double> means, squares;
 };
 
-// What is known of the numbers of a piece; the extremes mean nothing if a number is not finite.
+// Statistics of the numbers of a piece; the extremes mean nothing if a number is not finite.
 struct Whole {
   double least, greatest;
   int64_t num_zero = 0;
@@ -223,7 +223,7 @@ class Extremes {
       note(value, value);
     }
   }
-  // The same of finite numbers.
+  // Statistics of finite numbers.
   void add(const Whole& whole) {
     out_.num_zero += whole.num_zero;
     note(static_cast<T>(whole.least), static_cast<T>(whole.greatest));
@@ -264,7 +264,7 @@ ElementMoments<T> measure_elements(const T* values, size_t num_rows, size_t widt
       if (piece.is_finite()) {
         extremes.add(piece.whole());
       } else {
-        // Every float is a double: those of the piece are the numbers themselves.
+        // Every float is a double: the doubles of the piece are the numbers themselves.
         const std::vector<T> exact(numbers.begin(), numbers.begin() + static_cast<ptrdiff_t>(in_piece * width));
         extremes.add(exact.data(), exact.size());
       }

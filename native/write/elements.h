@@ -1,4 +1,4 @@
-// Mean and spread of each element of many arrays of one size, and what is known of all their numbers together.
+// Mean and spread of each element of many arrays of one size, and statistics of all their numbers together.
 #pragma once
 
 #include <cstddef>

@@ -7,7 +7,7 @@ namespace {
 
 constexpr int64_t kBlockRows = 64;  // what they take stays in the second-level cache from the first column to the last
 constexpr size_t kAbsent = ~size_t{0};
-// What is copied past the end of a string or a prefix lands here after the last row.
+// Bytes copied past the end of a string or a prefix land here after the last row.
 constexpr size_t kRoomBehind = 64;
 
 using Values = std::pair<int64_t, int64_t>;
@@ -281,7 +281,7 @@ void Encoder::encode(const std::vector<EncodeColumn>& columns, int64_t num_rows,
                      GrowableArray<int64_t>& offsets) const {
   BlockEncoder block(fields_, columns, sequence_example_);
   for (int64_t row = 0; row < num_rows; row += kBlockRows) {
-    // The size of the first rows predicts that of all: growing step by step would copy them several times.
+    // The size of the first rows predicts the size of all rows: growing step by step would copy them several times.
     if (row == kBlockRows) out.room(out.size() / kBlockRows * static_cast<size_t>(num_rows - row) * 9 / 8);
     block.encode(row, num_rows - row < kBlockRows ? num_rows - row : kBlockRows, out, offsets);
   }

@@ -23,7 +23,7 @@ uint64_t load_part(const uint8_t* p, size_t size) {
   return p[0] | static_cast<uint64_t>(p[middle]) << (8 * middle) | static_cast<uint64_t>(p[last]) << (8 * last);
 }
 
-// The hash of a byte string of which a part was taken.
+// The hash of a byte string whose first part was taken.
 class PartialHash {
  public:
   explicit PartialHash(Span bytes) : p_(bytes.data), left_(bytes.size), state_(kFirst ^ mix(bytes.size)) {}

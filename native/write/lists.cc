@@ -55,7 +55,7 @@ IntCounts count_list_ints(const int64_t* values, const int64_t* offsets, size_t 
     if (low >= 0 && high < max_range) low = 0;
   }
   found.low = low;
-  // Counters of 32 bits are half as large, and those of most vocabularies stay in the second-level cache.
+  // Counters of 32 bits are half as large, and the counters of most vocabularies stay in the second-level cache.
   std::vector<uint32_t> counters(static_cast<size_t>(high - low) + 1);
   found.counts.resize(counters.size());
   uint64_t num_counted = 0;

@@ -6,7 +6,7 @@
 
 namespace penstock {
 
-// What is known of some numbers; mean, squares and extremes are those of the finite ones.
+// Statistics of some numbers; mean, squares and extremes cover the finite ones.
 template <typename T>
 struct Moments {
   int64_t num_values = 0, num_nan = 0, num_inf = 0, num_zero = 0;

@@ -21,7 +21,7 @@ class Sha256 {
   void digest(uint8_t* out) const;
 
  private:
-  // Completes and takes a block of which a part is buffered; takes those bytes from `bytes`.
+  // Completes and takes a block that is partly buffered; takes those bytes from `bytes`.
   void fill(Span& bytes);
   // Takes whole blocks.
   void add_blocks(Span& bytes, size_t num_blocks);

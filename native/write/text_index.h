@@ -8,7 +8,7 @@
 
 namespace penstock {
 
-// Appends the lines of contiguous frames of these sizes, of which the first is at `offset`. Returns the end of the
+// Appends the lines of contiguous frames of these sizes; the first frame is at `offset`. Returns the end of the
 // last.
 uint64_t write_text_index(const int64_t* sizes, size_t count, uint64_t offset, GrowableArray<uint8_t>& out);
 

@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from penstock.dataset import Dataset, mix, open
     from penstock.jobs.convert.convert import convert
     from penstock.jobs.convert.writer import Writer
+    from penstock.jobs.evaluate.evaluate import evaluate
     from penstock.jobs.export.export import export_model
-    from penstock.jobs.predict.evaluate import evaluate
     from penstock.jobs.predict.predict import predict
     from penstock.jobs.predict.predictor import Predictor
+    from penstock.jobs.train.cross_validation.cross_validate import cross_validate
     from penstock.jobs.train.train import train
     from penstock.model.build import build_model
     from penstock.report.report import write_report
@@ -32,6 +33,7 @@ __all__ = [
     "Writer",
     "build_model",
     "convert",
+    "cross_validate",
     "errors",
     "evaluate",
     "export_model",
@@ -59,7 +61,8 @@ _LOADED_LATE: dict[str, tuple[str, str | None]] = {
     "Writer": ("penstock.jobs.convert.writer", "convert"),
     "build_model": ("penstock.model.build", "train"),
     "convert": ("penstock.jobs.convert.convert", "convert"),
-    "evaluate": ("penstock.jobs.predict.evaluate", "train"),
+    "cross_validate": ("penstock.jobs.train.cross_validation.cross_validate", "train"),
+    "evaluate": ("penstock.jobs.evaluate.evaluate", "train"),
     "export_model": ("penstock.jobs.export.export", "train"),
     "mix": ("penstock.dataset", None),
     "open": ("penstock.dataset", None),

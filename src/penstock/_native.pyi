@@ -65,7 +65,7 @@ class Decoder:
         self, segments: Sequence[Segment] | Sequence[MixedSegment]
     ) -> tuple[ColumnSet, list[Fault]]: ...
 
-# Columns in memory: what was decoded, or arrays. Of arrays, each column is given as (form, values, starts,
+# Columns in memory: decoded ones, or arrays. Of arrays, each column is given as (form, values, starts,
 # stops, offsets, present): form 0 is none, 1 numbers, 2 strings of the bytes `values`, 3 codes; lists have
 # offsets.
 class ColumnSet:
@@ -78,10 +78,10 @@ class ColumnSet:
     # (values, row offsets, mask) of a decoded column. Values are an array; of large strings (arena, stops),
     # of several strings per row (arena, offsets), of steps (values, offsets of strings, offsets of steps).
     def arrays(self, number: int) -> tuple[Any, NDArray[np.int64] | None, NDArray[np.bool_] | None]: ...
-    # The same of all columns.
+    # `arrays` of all columns.
     def all_arrays(self) -> list[tuple[Any, NDArray[np.int64] | None, NDArray[np.bool_] | None]]: ...
 
-# The files of a split, of which the most recently used ones stay open. A path is empty if a file is not to be
+# The files of a split; the most recently used ones stay open. A path is empty if a file is not to be
 # read; identities are rows of (size, time of modification in ns, inode).
 class RowFiles:
     def __init__(
@@ -175,9 +175,9 @@ class PartQueue:
     # Runs parts until this thread is needed: (number, part) for a part that could not be made, (number, None)
     # for a job that is done. None after `wake` or `stop`, if `num_wake_ups` is not `seen`, or, if `drains`,
     # when no part is left to begin. Jobs that are done are returned to one thread at a time, until it calls
-    # this again, or `leave`.
+    # this again, or `release`.
     def work(self, seen: int, drains: bool) -> tuple[int, int | None] | None: ...
-    def leave(self) -> None: ...
+    def release(self) -> None: ...
     # Notes that Python made a part that could not be made; returns whether it was the last of its job.
     def close_part(self, number: int) -> bool: ...
     def wake(self) -> None: ...
@@ -216,6 +216,7 @@ class Survey:
 class IndexScanner:
     def __init__(self, max_record_bytes: int, allow_trailing_zeros: bool) -> None: ...
     def feed(self, data: Buffer) -> None: ...
+    location: tuple[int, int]  # record that is being read, its offset
     def finish(self) -> tuple[NDArray[np.uint64], list[Damage]]: ...
 
 class CheckScanner:
@@ -223,6 +224,7 @@ class CheckScanner:
         self, survey: Survey, file_bytes: int | None, max_record_bytes: int, allow_trailing_zeros: bool
     ) -> None: ...
     def feed(self, data: Buffer) -> None: ...
+    location: tuple[int, int]  # record that is being read, its offset
     def finish(self) -> None: ...
     @property
     def num_records(self) -> int: ...
@@ -242,6 +244,7 @@ class RepairScanner:
         lists: bool,
     ) -> None: ...
     def feed(self, data: Buffer) -> None: ...
+    location: tuple[int, int]  # record that is being read, its offset
     def finish(self) -> None: ...
     # (good frames, damaged bytes, (damage, status) of each loss that ended) since the last take()
     def take(self) -> tuple[bytes, bytes, list[tuple[Damage, int]]]: ...
@@ -346,7 +349,7 @@ class TokenCounter:
     @property
     def num_distinct(self) -> int: ...
 
-# (ids, where those of each text begin, and the last end); `most` tokens of a text, or all with -1
+# (ids, where the ids of each text begin, and the last end); `most` tokens of a text, or all with -1
 def tokenize(
     arena: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -457,7 +460,7 @@ class ImagePlan:
     def slot_size(self, row: int) -> tuple[int, int] | None: ...
     @property
     def has_jpegs(self) -> bool: ...
-    # Fills all slots that it can: those of cached and missing images, of PNGs, and of JPEGs by calls of
+    # Fills all slots that it can: slots of cached and missing images, of PNGs, and of JPEGs by calls of
     # decode(data, space, fastdct, fastupsample, height, width, denominator, buffer, strict). Returns (row,
     # fault) of damaged PNGs; JPEGs for which `decode` raised a ValueError; and images of other formats
     def decode(

@@ -24,7 +24,7 @@ ArrayMap: TypeAlias = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 class _Base:
-    """What all columns have in common; the methods whose names begin with _ leave out the mask."""
+    """Common base of all columns; the methods whose names begin with _ leave out the mask."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class _Base:
         return cls._concat(columns)._masked(mask)
 
     def pad(self, num_rows: int) -> Self:
-        """Return `num_rows` rows: those of the column, then empty ones (zeros, empty strings and lists)."""
+        """Return `num_rows` rows: the rows of the column, then empty ones (zeros, empty strings or lists)."""
         mask = None if self.present is None else pad_array(self.present, num_rows)
         return self._pad(num_rows)._masked(mask)
 
@@ -83,7 +83,7 @@ class _Base:
         return self._map(lambda array: array)
 
     def unwrap(self) -> Self | NDArray[Any]:
-        """Return what a batch holds for the column: the array of a `Dense`, any other column itself."""
+        """Return the column as a batch holds it: the array of a `Dense`, any other column itself."""
         return self
 
     def items(self) -> tuple[Any, Mask | None]:
@@ -147,7 +147,7 @@ class Dense(_Base):
         return Dense(function(self.values))
 
     def unwrap(self) -> NDArray[Any]:
-        """Return what a batch holds for the column: its array."""
+        """Return the column as a batch holds it: its array."""
         return self.values
 
     def __repr__(self) -> str:
@@ -224,7 +224,7 @@ class Bytes(_Base):
         return Bytes(self.arena, starts, stops)
 
     def _nbytes(self) -> int:
-        return int(self.sizes.sum()) + 16 * len(self)  # without what lies between the values
+        return int(self.sizes.sum()) + 16 * len(self)  # without bytes between the values
 
     def _map(self, function: ArrayMap) -> Bytes:
         return Bytes(function(self.arena), function(self.starts), function(self.stops))
@@ -297,7 +297,7 @@ class Ragged(_Base):
     def _take(self, rows: NDArray[np.int64]) -> Ragged:
         if isinstance(self.values, np.ndarray):
             return Ragged(*_native.take_lists(self.values, self.offsets, rows))
-        # Lists of what has no fixed size: first which items, then the items.
+        # Lists of values without a fixed size: first which items, then the items.
         lengths = self.lengths[rows]
         offsets = make_offsets(lengths)
         starts = self.offsets[:-1][rows]
@@ -383,7 +383,7 @@ class Pictures(_Base):
     The pixels must not be changed: a cache and any number of batches share them.
 
     Attributes:
-        images: uint8 (height, width, channels), each of its own size; None where they are not in memory.
+        images: uint8 (height, width, channels), each with its own size; None where they are not in memory.
         present: Which rows have an image; None if all do.
         encoded: The images as they are stored, one per row, unless the pixels of all are in memory.
     """
@@ -461,7 +461,7 @@ def concat(columns: Sequence[CodedColumn]) -> CodedColumn:
 
 
 def pad_array(values: NDArray[Any], num_rows: int) -> NDArray[Any]:
-    """Return an array with `num_rows` rows: those of `values`, then zeros."""
+    """Return an array with `num_rows` rows: the rows of `values`, then zeros."""
     if values.dtype.char in "SUO":
         out = np.zeros((num_rows, *values.shape[1:]), values.dtype)
     else:

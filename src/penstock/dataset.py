@@ -9,27 +9,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, Unpack
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from penstock.batch.build import LoadedSplit, Mixture, make_loader
+from penstock.batch.build import LoadedSplit, Mixture, choose_steps, make_loader
 from penstock.batch.loader import Loader
-from penstock.batch.options import LoadChoices, Shuffling, make_options
-from penstock.batch.stored import StoredValues
 from penstock.columns import Payload
 from penstock.decode.losses import Losses
 from penstock.decode.split_reader import SplitReader
-from penstock.errors import OptionError, importing
+from penstock.errors import OptionError, PenstockError, importing
+from penstock.format.entry import canonical_split
+from penstock.format.manifest import Manifest
 from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
-from penstock.foundation.option_checks import OnError
 from penstock.foundation.wording import show, unknown_name
-from penstock.read.opening import OpenedFiles
-from penstock.read.options import ReadOptions, check_options
+from penstock.read.opened_files import OpenedFiles
 from penstock.read.origin import Origin
 from penstock.read.rows import Rows, fingerprint_rows
-from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema, draw_fields
-from penstock.shards.manifest import Manifest
+from penstock.settings.keywords import takes
+from penstock.settings.loading import GraphOptions, LoadOptions, OpenCall
 from penstock.storage.paths import PathLike
 from penstock.storage.store_path import AnyPath
 from penstock.transform.pipeline import Pipeline
@@ -40,21 +38,19 @@ if TYPE_CHECKING:
 USUAL_SPLITS: Final = ("test", "validation")
 """Splits on which a run is judged, the usual one first."""
 
+_DIVIDED: Final = ("train", "validation", "test")
+_HOW_TO_SPLIT: Final = (
+    "To divide the records: ps.convert(…, 'OUT', split='train=0.8,validation=0.1,test=0.1'), on the command "
+    "line penstock convert … OUT --split train=0.8,validation=0.1,test=0.1."
+)
+
 _log = logging.getLogger("penstock")
 
 _MAX_NOTES = 10  # in a notebook
 
 
-def open(
-    path: PathLike | Iterable[PathLike],
-    schema: Schema | None = None,
-    fields: Mapping[str, Field] | None = None,
-    target: str | Sequence[str] | None = None,
-    weight: str | None = None,
-    id: str | None = None,
-    on_error: OnError = "raise",
-    options: ReadOptions | None = None,
-) -> Dataset:
+@takes(OpenCall)
+def open(path: PathLike | Iterable[PathLike], *, options: OpenCall) -> Dataset:
     """Open TFRecord files, whichever program wrote them.
 
     You need not declare schema, record count, compression or splits: they are found in the files. A folder
@@ -65,17 +61,7 @@ def open(
     Args:
         path: A file, a list of files, a glob pattern, or a folder. Files without a manifest are grouped into
             splits by their names.
-        schema: The schema, if you know it; other fields are not read. By default it is inferred from the
-            records, and from a sample of them if the data is larger than 64 MiB: a rare field that the sample
-            lacks is read only if you declare it. The log and `Dataset.notes` name fields that cannot be read.
-        fields: Declarations that inference cannot make, by field name, such as
-            `{"image": fields.Tensor((64, 64), "float32")}`.
-        target: Name of the field, or names of the fields, that a model predicts.
-        weight: Name of the field with the weight of each record.
-        id: Name of the field that identifies each record.
-        on_error: What to do with a bad record: "raise" its error, "skip" it with a line in the log, or
-            "collect" its error in `Split.rejected`. At most `options.max_skipped` records are skipped.
-        options: Limits and rarely needed options.
+        options: What cannot be inferred, roles of fields, and how to read.
 
     Raises:
         NoSuchPathError: A path matches no file.
@@ -91,7 +77,7 @@ def open(
         >>> pets["train"][0]["name"]
         'Rex'
     """
-    origin = Origin(path, schema, fields, target, weight, id, on_error, check_options(options))
+    origin = Origin(path, options)
     opened, resolution = origin.open()
     for name, note in opened.notes.items():
         _log.warning("file %r: %s", name, note)
@@ -109,6 +95,15 @@ def reopen(
     opened = dataset if split is None else dataset[split]
     origin.check(fingerprints, opened._list_fingerprints())
     return opened
+
+
+def open_with_target(dataset: Dataset, target: str | Sequence[str]) -> Dataset:
+    """Open the files of a data set again with another target, exactly as `open` does with that target."""
+    names = [target] if isinstance(target, str) else list(target)
+    if sorted(names) == sorted(dataset.schema.targets):
+        return dataset
+    origin = Origin.from_json({**dataset._origin.to_json(), "target": target})
+    return Dataset(origin, *origin.open())
 
 
 def mix(splits: Sequence[Split], shares: Sequence[float] | None = None) -> Mixture:
@@ -163,6 +158,7 @@ class Dataset:
         self.notes = {**resolution.notes, **opened.notes}
         self.manifest: Manifest | None = opened.manifest
         self.payload: Payload = opened.payload
+        self._rejected: tuple[PenstockError, ...] = ()
         self._splits = {
             name: Split(name, rows, self.schema, self.payload, origin, self.manifest)
             for name, rows in opened.splits.items()
@@ -174,13 +170,27 @@ class Dataset:
         return tuple(self._splits)
 
     @property
+    def rejected(self) -> list[PenstockError]:
+        """Errors of the rows that `convert` left out, if it returned this, and of the bad records so far."""
+        return [*self._rejected, *(error for split in self._splits.values() for error in split.rejected)]
+
+    def with_rejected(self, errors: Iterable[PenstockError]) -> Dataset:
+        """Set the errors of the rows that a conversion left out, and return the data set."""
+        self._rejected = tuple(errors)
+        return self
+
+    @property
     def paths(self) -> tuple[AnyPath, ...]:
         """Paths of all files, split by split."""
         return tuple(path for split in self._splits.values() for path in split.paths)
 
     def __getitem__(self, name: str) -> Split:
         if name not in self._splits:
-            raise unknown_name(name, self._splits, what="split")
+            error = unknown_name(name, self._splits, what="split")
+            if isinstance(name, str) and canonical_split(name) in _DIVIDED:
+                error.advice = f"{error.advice} {_HOW_TO_SPLIT}"
+                error.args = (str(error),)
+            raise error
         return self._splits[name]
 
     def to_arrow(self, split: str | None = None, fields: Iterable[str] | None = None) -> Table:
@@ -277,33 +287,27 @@ class Split(SplitReader):
         origin: Origin,
         manifest: Manifest | None,
     ) -> None:
-        losses = Losses(origin.on_error, origin.options.max_skipped)
-        super().__init__(name, rows, schema, payload, losses, strict=origin.options.strict)
+        read = origin.options.read_options
+        losses = Losses(origin.options.on_error, read.max_skipped)
+        super().__init__(name, rows, schema, payload, losses, strict=read.strict)
         self._origin = origin
         self.manifest = manifest
 
-    def loader(
-        self,
-        pipeline: Pipeline | None = None,
-        batch_size: int = 32,
-        shuffle: bool | Shuffling = False,
-        seed: int = 0,
-        **options: Unpack[LoadChoices],
-    ) -> Loader:
+    def with_schema(self, schema: Schema) -> Split:
+        """Return the split with another schema; records count as lacking fields that they do not have."""
+        return Split(self.name, self._rows, schema, self._payload, self._origin, self.manifest)
+
+    @takes(LoadOptions)
+    def loader(self, pipeline: Pipeline | None = None, *, options: LoadOptions) -> Loader:
         """Return a loader of batches: shuffled, transformed and padded, resumable at every step.
 
         Args:
             pipeline: Pipeline that turns stored values into arrays. Without one, a batch holds the stored
                 values.
-            batch_size: Number of records per batch; with several ranks, per global batch.
-            shuffle: True shuffles the whole split, differently in each epoch; "block" shuffles blocks of
-                neighbouring records, for storage with slow random reads.
-            seed: Random seed. The batches are the same for any number of threads.
-            **options: Any other attribute of `penstock.options.LoadOptions`, such as `filter`, `last`,
-                `num_threads` or `cache`.
+            options: What to load, and how.
 
         Raises:
-            OptionError: An option is not valid, or no record is left.
+            OptionError: An option is not valid, there is no input, or no record is left.
             UnknownNameError: The pipeline or an option names a field that does not exist.
             PayloadError: The records are not Examples.
 
@@ -314,62 +318,45 @@ class Split(SplitReader):
             >>> sorted(inputs)
             ['age', 'name']
         """
-        choices = make_options(batch_size, shuffle, seed, **options)
-        chosen = StoredValues(self.schema) if pipeline is None else pipeline.copy()
-        return make_loader([self.as_source()], chosen, choices)
+        return make_loader([self.as_source()], choose_steps(pipeline, self.schema), options)
 
-    def to_tf_graph(
-        self,
-        pipeline: Pipeline,
-        *,
-        batch_size: int = 32,
-        shuffle: bool = False,
-        seed: int = 0,
-        last: Literal["short", "drop"] = "short",
-        shuffle_records: int | None = None,
-    ) -> Any:
+    @takes(GraphOptions)
+    def to_tf_graph(self, pipeline: Pipeline, *, options: GraphOptions) -> Any:
         """Return a `tf.data.Dataset` that reads and transforms with TensorFlow operations only.
 
         Use it on TPU hosts, with the tf.data service, or to have no Python between files and model; elsewhere
-        `loader(…).to_tf()` is faster, with exact shuffling and state. Unshuffled, the batches equal those of
-        the loader without augmentation: integers, codes and floats exactly ("log1p" and float pixels within
-        one unit in the last place; numbers below 1.2e-38 become 0), resized pixels within 1 of 255. Other
-        differences: there is no augmentation (a warning in the log); iteration stops at a damaged record; a
-        missing list becomes an empty one; TensorFlow converts CMYK to other colours and ignores EXIF in PNG
-        files. `penstock inspect --tf --pipeline` prints the same program as Python code.
+        `loader(…).to_tf()` is faster, with exact shuffling and state. Unshuffled, the batches are the same
+        as from the loader without augmentation: integers, codes and floats exactly ("log1p" and float pixels
+        within one unit in the last place; numbers below 1.2e-38 become 0), resized pixels within 1 of 255.
+        Other differences: there is no augmentation (a warning in the log); iteration stops at a damaged
+        record; a missing list becomes an empty one; colors of CMYK images differ by up to 2 of 255. `penstock
+        inspect --tf --pipeline` prints the same program as Python code.
 
         Keras matches inputs and targets by name: fit `keras.Model({"photo": photo}, {"label": output})`, even
         with a single target, and give each of `pipeline.inputs` a `keras.Input(shape, name="photo")`.
 
         Args:
             pipeline: Pipeline that turns stored values into arrays.
-            batch_size: Number of records per batch.
-            shuffle: Whether to shuffle files, and records within a window, differently in each epoch.
-            seed: Random seed of the shuffle.
-            last: "short" keeps the last batch of an epoch if it is not full; "drop" leaves it out.
-            shuffle_records: Number of records in the shuffle window. Defaults to 10,000, or fewer if those
-                take more than 256 MiB.
+            options: Size and order of the batches.
 
         Raises:
-            OptionError: TensorFlow has no operation for a transform, such as a map, a hash or the tokenizer
-                of a file, or a record is known to be damaged, which no `on_error` can skip here.
+            OptionError: The pipeline has no input, TensorFlow has no operation for a transform, such as a
+                map, a hash or the tokenizer of a file, or a record is known to be damaged, which no
+                `on_error` can skip here.
             SchemaError: A field differs from the one that the pipeline was fitted to.
             MissingPackageError: TensorFlow is not installed.
 
         Example:
             `model.fit(pets["train"].to_tf_graph(pipeline, batch_size=64, shuffle=True, last="drop"))`
         """
-        from penstock.bridge.graph.files import GraphOptions, find_source  # noqa: PLC0415 - with TensorFlow
+        from penstock.bridge.graph.files import find_source  # noqa: PLC0415 - with TensorFlow
         from penstock.bridge.graph.program import make_program  # noqa: PLC0415
 
         with importing("to_tf_graph()", "tensorflow"):
             from penstock.bridge.graph.tensorflow import make_dataset  # noqa: PLC0415
 
-        options = GraphOptions(
-            batch_size=batch_size, shuffle=shuffle, seed=seed, last=last, shuffle_records=shuffle_records
-        )
         program = make_program(find_source(self.as_source(), self._payload), pipeline, options)
-        if pipeline.augments:
+        if pipeline.assembly.augments:
             _log.warning("to_tf_graph(): augmentation is left out; loader(…).to_tf() augments")
         return make_dataset(program.statements)
 

@@ -40,8 +40,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
+# Names and values come from files and may be huge: a longer part of a message is shortened.
+_MAX_PART_CHARS: Final = 500
+_MAX_PATH_CHARS: Final = 4096
 # Packages whose distribution has another name than the module, by module name.
 _DISTRIBUTIONS: Final = {"PIL": "pillow", "yaml": "pyyaml"}
+
+
+def shorten(text: str, most: int = 100) -> str:
+    """Return a text, or the beginning of a text that is too long for a message.
+
+    Example:
+        >>> shorten("a line of many words", 10)
+        'a line of…'
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 class PenstockError(Exception):
@@ -79,17 +92,19 @@ class PenstockError(Exception):
         self.got = got
         self.advice = advice
         super().__init__(self._message())
-        self.path = None if path is None else os.fspath(path)  # ImportError has a `path` of its own
+        self.path = None if path is None else os.fspath(path)  # ImportError has another `path`
 
     def _message(self) -> str:
-        where = f"{self.path}: " if self.path is not None else ""
+        where = f"{shorten(self.path, _MAX_PATH_CHARS)}: " if self.path is not None else ""
+        what, expected, got, advice = (
+            shorten(str(part), _MAX_PART_CHARS) for part in (self.what, self.expected, self.got, self.advice)
+        )
         contrast = ""
         if self.expected is not None:
-            contrast = f": expected {self.expected}"
+            contrast = f": expected {expected}"
             if self.got is not None:
-                contrast += f", got {self.got}"
-        advice = f" {self.advice}" if self.advice else ""
-        return f"{where}{self.what}{self._location()}{contrast}.{advice}"
+                contrast += f", got {got}"
+        return f"{where}{what}{self._location()}{contrast}.{f' {advice}' if advice else ''}"
 
     def _location(self) -> str:
         location = "" if self.record is None else f" of record {self.record}"

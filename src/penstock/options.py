@@ -6,16 +6,12 @@ Example:
     10
 """
 
-from penstock.batch.options import LoadOptions
-from penstock.bridge.graph.files import GraphOptions
-from penstock.jobs.export.options import ExportOptions
-from penstock.jobs.predict.options import PredictOptions
-from penstock.model.options import ModelOptions
-from penstock.read.options import ReadOptions
-from penstock.report.options import ReportOptions
-from penstock.score.options import EvaluateOptions
-from penstock.shards.options import ConvertOptions
-from penstock.training.options import TrainOptions
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import ReadOptions
+from penstock.settings.loading import GraphOptions, LoadOptions
+from penstock.settings.model import ModelOptions
+from penstock.settings.prediction import EvaluateOptions, ExportOptions, PredictOptions, ReportOptions
+from penstock.settings.training import TrainOptions
 
 __all__ = [
     "ConvertOptions",

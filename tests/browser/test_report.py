@@ -60,7 +60,7 @@ def measure(driver, script):
 def test_page_is_as_wide_as_the_window_and_wide_tables_scroll_inside(page, width):
     show(page, width)
     assert measure(page, "document.documentElement.scrollWidth") <= width
-    # What is wider than its box can be scrolled there, rather than being cut.
+    # Content wider than its box can be scrolled there, rather than being cut.
     cut = """[...document.querySelectorAll('main *')].filter((each) => each.scrollWidth > each.clientWidth + 1
       && each.clientWidth > 0 && getComputedStyle(each).overflowX === 'hidden').length"""
     assert measure(page, cut) == 0

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("sphinx")
 pytest.importorskip("furo")
 
-from built_site import build_site
+from built_site import share_site
 from chromium_pages import PHONE, SECONDS, By, WebDriverWait, show, start_chromium
 
 PAGES = ("index", "reference/convert", "reference/options", "workflows/images_and_text", "training")
@@ -18,10 +18,7 @@ PAGES = ("index", "reference/convert", "reference/options", "workflows/images_an
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    out = tmp_path_factory.mktemp("site")
-    done = build_site(out)
-    assert done.returncode == 0, done.stderr
-    return out
+    return share_site(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")

@@ -225,6 +225,18 @@ def test_pages_fit_a_phone(page, address, path):
     assert page.execute_script("return document.documentElement.scrollWidth") <= PHONE
 
 
+def test_table_breaks_no_short_word(page, address):
+    show(page, PHONE, 800)
+    visit(page, address + "/?layout=table")
+    lines = page.execute_script(
+        "return [...document.querySelectorAll('td .text.short')]"
+        ".filter(each => !/[\\s-]/.test(each.textContent))"
+        ".map(each => each.getBoundingClientRect().height / parseFloat(getComputedStyle(each).lineHeight))"
+    )
+    assert lines
+    assert max(lines) < 1.5
+
+
 def test_phone_can_open_the_statistics_and_filter(page, address):
     show(page, PHONE, 800)
     visit(page, address)

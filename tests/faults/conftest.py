@@ -29,7 +29,7 @@ def store(form, tmp_path):
 @pytest.fixture
 def fast_path(tmp_path):
     """A folder in memory where there is one: a kill loses nothing there, and a sync takes no time."""
-    memory = Path("/dev/shm")  # noqa: S108 - a folder of its own is made in it
+    memory = Path("/dev/shm")  # noqa: S108 - a separate folder is made in it
     if not os.access(memory, os.W_OK):
         yield tmp_path
         return

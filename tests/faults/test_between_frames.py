@@ -1,4 +1,4 @@
-"""What is no record between records, F10–F12 of the fault table; empty records; several faults at once."""
+"""Foreign bytes between records, F10–F12 of the fault table; empty records; several faults at once."""
 
 import pytest
 

@@ -15,7 +15,7 @@ from penstock.errors import CellError
 from penstock.jobs.convert.convert import plan_conversion
 from penstock.jobs.predict.predict import predict
 from penstock.plan.planner import PlanOverrides
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
 
 TEXTS = [f"the pet number {row} is é {'very ' * (row % 5)}good" for row in range(40)]
 KINDS = ["cat", "dog"] * 20
@@ -74,7 +74,7 @@ def test_x16_prediction_takes_them_too(source, tmp_path):
 def test_x16_a_note_says_that_bytes_are_taken_as_text():
     made = plan(BYTES)
     assert made["story"].field.type_name == "text"
-    assert any("--bytes story" in warning for warning in made["story"].warnings)
+    assert any("'story': ps.fields.Bytes(" in warning for warning in made["story"].warnings)
     kept = plan(BYTES, types={"story": "bytes"})["story"]
     assert (kept.field.type_name, kept.form, kept.warnings) == ("bytes", "value", ())
 
@@ -97,7 +97,7 @@ BINARY = {
 def test_x16_other_bytes_stay_bytes_with_a_warning(kind):
     made = plan({"x": BINARY[kind]})["x"]
     assert made.field.type_name == "bytes"
-    assert any("--text x" in warning and "--drop x" in warning for warning in made.warnings)
+    assert any("'x': ps.fields.Text(" in warning and "drop=['x']" in warning for warning in made.warnings)
     assert plan({"x": BINARY[kind]}, types={"x": "bytes"})["x"].warnings == ()
 
 

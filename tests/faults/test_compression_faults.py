@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 import penstock as ps
+from each_case import each_case
 from penstock.errors import CorruptRecordError, NotTFRecordError, OptionError
 from raising import containing, raises_with
 from record_files import (
@@ -84,7 +85,7 @@ def test_f14_zlib_with_bytes_after_it_delivers_all_and_is_an_error(path):
     assert (error.field, error.expected, error.got) == ("compression", containing("end"), containing("more"))
 
 
-@pytest.mark.parametrize("size", range(1, len(GZIP)))
+@each_case("size", range(1, len(GZIP)))
 def test_f15_gzip_cut_at_any_byte_is_an_error(path, size):
     delivered, error = read(path, GZIP[:size])
     assert delivered == ALL[: len(delivered)]
@@ -104,7 +105,7 @@ def test_f15_gzip_cut_at_any_byte_is_an_error(path, size):
         assert read(path, GZIP[:size], on_error="skip") == (delivered, None)
 
 
-@pytest.mark.parametrize("size", range(1, len(ZLIB)))
+@each_case("size", range(1, len(ZLIB)))
 def test_f15_zlib_cut_at_any_byte_is_an_error(path, size):
     delivered, error = read(path, ZLIB[:size])
     assert delivered == ALL[: len(delivered)]
@@ -112,7 +113,7 @@ def test_f15_zlib_cut_at_any_byte_is_an_error(path, size):
     assert error.path == str(path)
 
 
-@pytest.mark.parametrize("bit", range(64))
+@each_case("bit", range(64))
 def test_f16_gzip_trailer_with_a_flipped_bit_delivers_all_and_is_an_error(path, bit):
     delivered, error = read(path, flip(GZIP, len(GZIP) - 8 + bit // 8, bit % 8))
     assert delivered == ALL
@@ -123,19 +124,19 @@ def test_f16_gzip_trailer_with_a_flipped_bit_delivers_all_and_is_an_error(path, 
         assert (error.expected, error.got) == (containing(size), containing(FILE_BYTES))
 
 
-@pytest.mark.parametrize("bit", range(32))
+@each_case("bit", range(32))
 def test_f16_zlib_trailer_with_a_flipped_bit_delivers_all_and_is_an_error(path, bit):
     delivered, error = read(path, flip(ZLIB, len(ZLIB) - 4 + bit // 8, bit % 8))
     assert delivered == ALL
     assert (error.field, error.what) == ("compression", containing("Adler-32"))
 
 
-@pytest.mark.parametrize("position", range(len(GZIP)))
+@each_case("position", range(len(GZIP)))
 def test_f16_gzip_with_any_byte_damaged_never_delivers_another_record(path, position):
     for bit in (0, 5):
         delivered, error = read(path, flip(GZIP, position, bit))
         assert delivered == [number for number in ALL if number in delivered]
-        if error is None:  # the time, the system and the hints of a gzip header say nothing of what is in it
+        if error is None:  # the time, the system and the hints of a gzip header say nothing about the content
             assert delivered == ALL
             assert 3 <= position <= 9
 
@@ -155,7 +156,7 @@ def test_f17_wrong_compression_is_refused_naming_the_one_found(path, found, decl
         ps.open(path, options=options)
     error = caught.value
     assert (error.path, error.field, error.expected, error.got) == (str(path), "compression", declared, found)
-    assert "'compression'" in error.advice
+    assert "`compression='auto'`" in error.advice
 
 
 @pytest.mark.parametrize("found", WRITERS)

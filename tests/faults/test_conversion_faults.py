@@ -27,7 +27,7 @@ import penstock as ps
 from killed_conversions import convert_rows, rows
 from penstock.errors import BusyError, CellError, FieldError, PathError, WriteError
 from penstock.fields import Category, Image, Number, Tensor, Text
-from penstock.shards.row_store import RowStore
+from penstock.shards.sort.row_store import RowStore
 from penstock.source import block
 from raising import containing, raises_with
 from staged_writing import check_order, fingerprint, limited, read_trace, small_disk, trace_command
@@ -158,7 +158,7 @@ import numpy as np
 import penstock as ps
 from penstock.errors import WriteError
 from penstock.shards import conversion, engine
-from penstock.shards.staging import Staging
+from penstock.shards.staging.staging import Staging
 from staged_writing import fingerprint
 
 disk, elsewhere = Path(sys.argv[1]), Path(sys.argv[2])
@@ -176,7 +176,7 @@ noise = np.random.default_rng(0).integers(0, 256, (200, 20_000), dtype=np.uint8)
 rows = {"row": np.arange(200), "noise": noise}
 
 def convert(out, **options):
-    ps.convert(rows, out, id="row", num_shards=8, workers=1, **options)
+    ps.convert(rows, out, id="row", num_shards=8, num_threads=1, **options)
 
 try:
     convert(disk / "pets")
@@ -380,7 +380,7 @@ def test_p08_cell_of_a_csv_is_named_with_its_file_row_and_line(tmp_path):
     error = caught.value
     assert (error.path, error.row, error.line, error.field) == (str(path), 2, 4, "age")
     assert (error.expected, error.got) == (containing("whole number"), "'old'")
-    assert "--missing old" in error.advice
+    assert "missing=('', 'old')" in error.advice
     assert not (tmp_path / "pets").exists()
 
 
@@ -409,7 +409,7 @@ def test_p09_same_input_gives_the_same_bytes_with_any_number_of_workers(
         monkeypatch.setattr("penstock.shards.engine.RowStore", store)
         out = tmp_path / f"{workers} {memory}"
         ps.convert(
-            SOURCES[kind](tmp_path), out, id="row", num_shards=3, workers=workers, compression=compression
+            SOURCES[kind](tmp_path), out, id="row", num_shards=3, num_threads=workers, compression=compression
         )
         found.append(fingerprint(out))
     assert len(found[0]) > 8
@@ -481,7 +481,7 @@ def test_p11_conversion_syncs_every_file_before_it_is_named_and_all_before_the_d
 
 
 class FailingSync:
-    """An `os.fsync` of which one call fails, as on a disk that cannot be read or written."""
+    """An `os.fsync` with one call that fails, as on a disk that cannot be read or written."""
 
     def __init__(self, failing_call: int) -> None:
         self.num_calls = 0
@@ -501,7 +501,7 @@ def test_p11_sync_that_fails_at_any_call_is_an_error_and_resumes_to_the_same_byt
     tmp_path, monkeypatch, workers
 ):
     table = {"row": list(range(300)), "word": [f"word {row * 7919 % 101}" for row in range(300)]}
-    options = {"num_shards": 4, "workers": workers}
+    options = {"num_shards": 4, "num_threads": workers}
     ps.convert(table, tmp_path / "whole", **options)
     wanted = fingerprint(tmp_path / "whole")
     is_done, number = False, 0
@@ -524,7 +524,7 @@ def test_p11_sync_that_fails_at_any_call_is_an_error_and_resumes_to_the_same_byt
 
 def test_p12_few_open_files_are_enough_for_many_shards(tmp_path):
     source = write_csv(tmp_path / "pets.csv", 500)
-    command = (*COMMAND, "convert", source, tmp_path / "pets", "--shard-size", "400", "--workers", "2")
+    command = (*COMMAND, "convert", source, tmp_path / "pets", "--shard-size", "400", "--threads", "2")
     done = run("sh", "-c", 'ulimit -n 32; exec "$@"', "sh", *command)
     assert done.returncode == 0, done.stderr
     assert len(ps.open(tmp_path / "pets").paths) > 50
@@ -557,7 +557,7 @@ raise SystemExit(main())
 def test_p12_too_little_memory_is_one_line_and_leaves_no_data_set(tmp_path):
     path = tmp_path / "pets.csv"
     path.write_text("word\n" + "".join(f"{'x' * 900}{row}\n" for row in range(60_000)))
-    done = run(sys.executable, "-c", LITTLE_MEMORY, "convert", path, tmp_path / "pets", "--workers", "1")
+    done = run(sys.executable, "-c", LITTLE_MEMORY, "convert", path, tmp_path / "pets", "--threads", "1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == containing("penstock: error: ", "memory")
     assert done.stderr.count("\n") == 1

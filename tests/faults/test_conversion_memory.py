@@ -9,12 +9,14 @@ import pytest
 import penstock as ps
 from penstock import _native
 from penstock.jobs.convert import convert
-from penstock.shards import assignment as assigning
-from penstock.shards import conversion, grouping, ledger, row_store, scratch, spill
-from penstock.shards.ledger import Ledger, LedgerColumn, RowKeys
-from penstock.shards.row_store import RowStore
+from penstock.settings.groups import Splits
+from penstock.shards import conversion
 from penstock.shards.shard_file import ShardFile
-from penstock.shards.split import SplitOptions
+from penstock.shards.sort import row_store, scratch, spill
+from penstock.shards.sort.row_store import RowStore
+from penstock.shards.splits import assignment as assigning
+from penstock.shards.splits import grouping, ledger
+from penstock.shards.splits.ledger import Ledger, LedgerColumn, RowKeys
 
 
 def measure_peak(work):
@@ -39,7 +41,7 @@ def read_short_rows(folder, num_rows):
         return measure_peak(lambda: [len(chunk.rows) for chunk in rows.chunks(0, 0, num_rows)])
 
 
-def test_x14_short_rows_are_read_back_in_cells_that_count_what_each_row_costs(tmp_path, monkeypatch):
+def test_x14_short_rows_are_read_back_in_cells_that_count_the_cost_of_each_row(tmp_path, monkeypatch):
     monkeypatch.setattr(spill, "CELL_BYTES", 1 << 20)
     monkeypatch.setattr(row_store, "_RANGE_BYTES", 1 << 17)
     few, many = (read_short_rows(tmp_path, num_rows) for num_rows in (50_000, 200_000))
@@ -81,7 +83,7 @@ def test_x14_few_shards_are_written_at_once_whatever_the_number_of_workers(tmp_p
     monkeypatch.setattr(ShardFile, "__exit__", leave)
     monkeypatch.setattr(row_store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": 1000})
     monkeypatch.setattr("penstock.shards.engine._MAX_WRITERS", 2)
-    ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, workers=8)
+    ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, num_threads=8)
     assert 1 <= most <= 2
 
 
@@ -105,7 +107,7 @@ def test_x14_statistics_of_written_shards_are_taken_with_one_index_at_a_time(tmp
 
 
 def make_row_keys(words, salt):
-    """Return hashes and digests of some values; those of salt 0 all begin with the same bits."""
+    """Return hashes and digests of some values; hashes of salt 0 all begin with the same bits."""
     hashes = _native.mix_hashes(salt, words)
     digests = np.stack([_native.mix_hashes(salt + 1, words), _native.mix_hashes(salt + 2, words)], axis=1)
     return RowKeys(hashes >> np.uint64(24) if salt == 0 else hashes, digests)
@@ -127,7 +129,7 @@ TABLES = {
 }
 
 
-def assign_table(folder, table, num_rows, options):
+def assign_table(folder, table, num_rows, split):
     """Return the most bytes held while rows are assigned to splits, and how many rows were read for that."""
     num_read = 0
     read = LedgerColumn.read
@@ -142,7 +144,7 @@ def assign_table(folder, table, num_rows, options):
     with Ledger(folder, has_key=keys is not None) as facts, pytest.MonkeyPatch.context() as patch:
         facts.append(contents, keys, (rows % np.uint64(50)).astype(np.int64))
         patch.setattr(LedgerColumn, "read", count)
-        return measure_peak(lambda: assigning.assign(facts, options)), num_read
+        return measure_peak(lambda: assigning.assign(facts, split, 0)), num_read
 
 
 @pytest.mark.parametrize("way", [{}, {"stratify": "kind"}, {"time": "when"}])
@@ -154,12 +156,12 @@ def test_x14_splits_take_bounded_memory_and_read_each_row_a_fixed_number_of_time
     monkeypatch.setattr(grouping, "_FILTER_BITS", 12)
     monkeypatch.setattr(ledger, "SLICE_ROWS", 2000)
     monkeypatch.setattr(scratch, "RESIDENT_BYTES", 1000)
-    monkeypatch.setattr("penstock.shards.split_rules._PARTITION_ROWS", 2000)
-    monkeypatch.setattr("penstock.shards.split_rules.MAX_SORTED_ROWS", 2000)
-    options = SplitOptions(**way)
-    assign_table(tmp_path, table, 20_000, options)  # what is allocated once
+    monkeypatch.setattr("penstock.shards.splits.rules._PARTITION_ROWS", 2000)
+    monkeypatch.setattr("penstock.shards.splits.rules.MAX_SORTED_ROWS", 2000)
+    split = Splits(**way)
+    assign_table(tmp_path, table, 20_000, split)  # memory that is allocated once
     (few, few_read), (many, many_read) = (
-        assign_table(tmp_path, table, num_rows, options) for num_rows in (20_000, 80_000)
+        assign_table(tmp_path, table, num_rows, split) for num_rows in (20_000, 80_000)
     )
     assert many < 1.5 * few + (1 << 17)
     assert many_read < 5 * few_read

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
 from raising import containing, raises_with
 
@@ -29,7 +29,7 @@ def write(request, tmp_path):
 
 def read(path, **options):
     """Return the rows of a file as lists of cells by column, and the blocks."""
-    blocks = list(open_source(path, SourceOptions(**options)).blocks())
+    blocks = list(open_source(path, TextFiles(**options)).blocks())
     for block in blocks:
         assert all(pa.types.is_string(column.type) for column in block.columns.values())
     names = list(blocks[0].columns)
@@ -38,7 +38,7 @@ def read(path, **options):
 
 def refusal(path, **options) -> SourceError:
     with pytest.raises(SourceError) as caught:
-        list(open_source(path, SourceOptions(**options)).blocks())
+        list(open_source(path, TextFiles(**options)).blocks())
     assert caught.value.path == str(path)
     return caught.value
 
@@ -52,15 +52,15 @@ def test_c01_byte_order_mark_is_stripped(write):
 def test_c02_any_line_end_is_one(write, end):
     path = write(end.join([b"a,b", b"1,2", b"3,4", b""]))
     assert read(path) == {"a": ["1", "3"], "b": ["2", "4"]}
-    block = next(open_source(path, SourceOptions()).blocks())
-    assert locate_row(block, 1, SourceOptions()) == (2, 3)
+    block = next(open_source(path, TextFiles()).blocks())
+    assert locate_row(block, 1, TextFiles()) == (2, 3)
 
 
 def test_c03_line_end_in_quotes_is_part_of_the_cell(write):
     path = write(b'a,b\n1,"x\ny"\n2,"""z"""\r\n\n3,w\n')
     assert read(path) == {"a": ["1", "2", "3"], "b": ["x\ny", '"z"', "w"]}
-    block = next(open_source(path, SourceOptions()).blocks())
-    assert [locate_row(block, row, SourceOptions()) for row in (2, 0, 1)] == [(3, 6), (1, 2), (2, 4)]
+    block = next(open_source(path, TextFiles()).blocks())
+    assert [locate_row(block, row, TextFiles()) for row in (2, 0, 1)] == [(3, 6), (1, 2), (2, 4)]
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_c05_short_row_is_refused_with_its_line(write):
     path = write(b'a,b,c\n1,"x\ny",3\n\n4,5\n6,7,8\n')
     error = refusal(path)
     assert (error.row, error.line, error.expected, error.got) == (2, 5, 3, 2)
-    assert error.advice == containing("short_rows='fill'", "--short-rows fill")
+    assert error.advice == containing("short_rows='fill'")
 
 
 def test_c05_short_row_is_filled_where_asked(write):
@@ -121,7 +121,7 @@ def test_c06_long_row_over_several_lines_hints_at_the_quote(write):
 def test_c06_fault_far_into_the_file_is_located(write):
     good = b"1,%b\n" % (b"x" * 96) * 100_000  # more than two pieces of the parser
     path = write(b"a,b\n" + good + b"1,2,3\n")
-    source = open_source(path, SourceOptions()).blocks()
+    source = open_source(path, TextFiles()).blocks()
     assert next(source).num_rows == BLOCK_ROWS
     with pytest.raises(SourceError) as caught:
         list(source)
@@ -160,7 +160,7 @@ def test_c12_bytes_that_are_no_utf8_are_refused_with_their_offset(write):
     error = refusal(path)
     assert (error.row, error.line, error.offset) == (2, 3, 19)
     assert (error.expected, error.got) == ("UTF-8", "0xe9")
-    assert error.advice == containing("encoding='latin-1'", "--encoding latin-1")
+    assert error.advice == containing("encoding='latin-1'")
     assert read(path, encoding="latin-1")["name"] == ["Rex", "café"]
 
 
@@ -179,11 +179,11 @@ def test_c13_nul_is_a_character_of_its_cell(write):
 
 def test_c14_cell_of_another_type_after_many_rows_keeps_its_text_and_its_line(write):
     path = write(b"n\n" + b"7\n" * 100_000 + b"seven\n")
-    *_, last = open_source(path, SourceOptions()).blocks()
+    *_, last = open_source(path, TextFiles()).blocks()
     assert (last.first_row, last.num_rows) == (100_000 // BLOCK_ROWS * BLOCK_ROWS, 100_001 % BLOCK_ROWS)
     row = last.num_rows - 1
     assert last.columns["n"][row].as_py() == "seven"
-    assert locate_row(last, row, SourceOptions()) == (100001, 100002)
+    assert locate_row(last, row, TextFiles()) == (100001, 100002)
 
 
 @pytest.mark.parametrize("data", [b"", b"\n\n", b"\xef\xbb\xbf"])
@@ -203,7 +203,7 @@ def test_c15_header_without_rows_is_refused(write, data):
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
 def test_c15_other_delimiter_is_detected_with_a_note(write, delimiter):
     path = write(delimiter.join("ab").encode() + b"\n" + delimiter.join("12").encode() + b"\n")
-    source = open_source(path, SourceOptions())
+    source = open_source(path, TextFiles())
     (note,) = source.notes
     assert note == f"{path.name}: read with delimiter {delimiter!r}."
     assert read(path) == read(path, delimiter=delimiter) == {"a": ["1"], "b": ["2"]}
@@ -212,10 +212,10 @@ def test_c15_other_delimiter_is_detected_with_a_note(write, delimiter):
 def test_c15_header_that_several_delimiters_divide_is_refused_with_advice(write):
     path = write(b"a\tb|c\n1\n2\n")
     error = refusal(path)
-    assert error.advice == containing("delimiter='|'", "--delimiter '|'")
-    spelt = str(refusal(write(b"a\tb\n1\n2\n"))).partition("--delimiter '")[2].partition("'")[0]
+    assert error.advice == containing("delimiter='|'")
+    spelt = str(refusal(write(b"a\tb\n1\n2\n"))).partition("delimiter='")[2].partition("'")[0]
     assert spelt == "\\t"  # what a shell passes for a tab
-    assert SourceOptions(delimiter=spelt) == SourceOptions(delimiter="\t")
+    assert TextFiles(delimiter=spelt) == TextFiles(delimiter="\t")
 
 
 def test_c15_tab_is_the_delimiter_of_tsv_and_one_column_may_be_declared(write):
@@ -232,7 +232,7 @@ def test_c16_hundred_thousand_columns_are_read_in_bounded_time_and_memory(tmp_pa
     path.write_text(header + "\n" + (row + "\n") * num_rows)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    blocks = list(open_source(path, SourceOptions()).blocks())
+    blocks = list(open_source(path, TextFiles()).blocks())
     assert time.process_time() - start < 10
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 600 << 10
     assert sum(block.num_rows for block in blocks) == num_rows
@@ -244,12 +244,12 @@ def test_c16_million_columns_are_refused_at_once(tmp_path):
     path.write_text(",".join(f"c{i}" for i in range(1_000_000)) + "\n")
     start = time.process_time()
     with raises_with(SourceError, expected=containing(200_000), got=1_000_000):
-        open_source(path, SourceOptions())
+        open_source(path, TextFiles())
     assert time.process_time() - start < 10
 
 
 def test_c15_given_delimiter_that_splits_nothing_is_noted(write):
-    source = open_source(write(b"a,b\n1,2\n"), SourceOptions(delimiter=";"))
+    source = open_source(write(b"a,b\n1,2\n"), TextFiles(delimiter=";"))
     (note,) = source.notes
     assert note == containing("'a,b'", "';'", "','")
-    assert open_source(write(b"a b\n1\n"), SourceOptions(delimiter=";")).notes == ()
+    assert open_source(write(b"a b\n1\n"), TextFiles(delimiter=";")).notes == ()

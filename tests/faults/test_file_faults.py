@@ -28,7 +28,8 @@ FOREIGN = {
     "Parquet": (b"PAR1" + bytes(100), ["Parquet"]),
     "NumPy": (b"\x93NUMPY\x01\x00" + bytes(100), ["NumPy"]),
     "int32 dump": (np.arange(1000, dtype="<i4").tobytes(), ["CRC 0x"]),
-    "text": (b"id,name\n" + b"1,Rex\n" * 100, ["CRC 0x"]),
+    "CSV": (b"id,name\n" + b"1,Rex\n" * 100, ["a CSV file"]),
+    "text": (b"a note about pets\n" * 100, ["text"]),
     "noise": (np.random.default_rng(1).bytes(100_000), ["CRC 0x"]),
 }
 
@@ -58,7 +59,7 @@ def test_f20_one_foreign_file_among_several_is_refused_by_name(tmp_path):
 
 @pytest.mark.parametrize("length", [0x7B, 0x5B, 0x3C, 0x4B50])
 def test_f20_record_whose_length_looks_like_something_else_is_read(tmp_path, length):
-    # 123 and 91 are the letters of JSON, 60 that of HTML; a header whose CRC fits says more than they do.
+    # 123 and 91 are letters of JSON, 60 is one of HTML; a header whose CRC fits says more than they do.
     payloads = [bytes(length), b"x"]
     path = write_plain(tmp_path / "data.tfrecord", payloads)
     assert list(open_split(path).records()) == payloads

@@ -23,7 +23,7 @@ def folder(request, tmp_path):
 
 
 @pytest.mark.parametrize("form", ["file", "list", "glob", "folder"])
-def test_x15_convert_takes_what_inspect_reads(folder, tmp_path, capsys, form):
+def test_x15_convert_takes_the_sources_that_inspect_reads(folder, tmp_path, capsys, form):
     first, *others = sorted(folder.iterdir())
     given = {"file": [first], "list": [first, *others], "glob": [folder / "*"], "folder": [folder]}[form]
     words = [str(path) for path in given]

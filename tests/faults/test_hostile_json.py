@@ -12,8 +12,11 @@ import pytest
 import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import ManifestError, PenstockError, SchemaError, StateError
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.jobs.predict.raw_layout import find_recipe
+from penstock.settings.groups import TextFiles
 from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.recorded_data import RecordedData
 from penstock.training.snapshot import Snapshot
 
 # As JSON text: Python's own writer makes neither 10^400 nor lone surrogates of it.
@@ -27,7 +30,7 @@ Place = tuple[str | int, ...]
 
 
 def list_places(form: object, place: Place = ()) -> Iterator[Place]:
-    """Yield the path of every subtree and leaf; of a long list, those of the first and last two items."""
+    """Yield the path of every subtree and leaf; of a long list, the paths of the first and last two items."""
     yield place
     if isinstance(form, dict):
         for key, value in form.items():
@@ -123,7 +126,7 @@ def test_x11_manifest_with_any_value_replaced_by_any_other(folder, manifest):
     assert num_refused > num_cases / 2
 
 
-def test_x11_inspect_names_what_is_wrong_with_a_manifest(folder, manifest, capsys):
+def test_x11_inspect_names_the_fault_of_a_manifest(folder, manifest, capsys):
     for place, hostile in draw({key: manifest[key] for key in ("split", "order", "rejects", "source")}, 9):
         (folder / "penstock.json").write_text(mutate(manifest, place, hostile))
         assert main(["inspect", str(folder)]) in (0, 1), (place, hostile)
@@ -250,5 +253,6 @@ def test_x11_state_of_a_run_with_any_value_replaced_is_accepted_or_refused(tmp_p
 )
 def test_x11_plan_of_a_run_with_a_wrong_type_is_refused(folder, plan):
     pipeline = ps.Pipeline.fit(ps.open(folder))
+    form = JsonValue({"schema": pipeline.schema.to_json(), "plan": plan}, Document("fields of the run"))
     with pytest.raises(SchemaError):
-        find_recipe(pipeline, {"schema": pipeline.schema.to_json(), "plan": plan}, None)
+        find_recipe(pipeline, RecordedData.from_json(form, TextFiles()), None)

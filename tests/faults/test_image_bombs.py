@@ -29,9 +29,9 @@ from image_files import (
     segment,
     text_bomb,
 )
-from loaded_batches import run_apart
 from raising import containing
 from refused_images import BAD, SOUND, check_refused, load, with_bad
+from separate_process import run_apart
 
 MB = 1 << 20
 PICTURE = scene(24, 32)

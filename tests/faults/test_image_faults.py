@@ -104,7 +104,7 @@ def test_i5_image_with_any_byte_changed_gives_pixels_or_is_refused(kind):
     faults, pixels = prepare(changed, formats=FORMATS, max_pixels=10_000)
     assert pixels.shape == (len(changed), 19, 23, 3)
     assert faults
-    if "png" in kind:  # a CRC guards every byte but those of chunks that are not looked at
+    if "png" in kind:  # a CRC guards every byte but bytes of chunks that are not read
         whole_pixels = prepare([whole])[1][0]
         for row in set(range(len(changed))) - faults:
             assert np.array_equal(pixels[row], whole_pixels)
@@ -156,7 +156,7 @@ def test_i5_image_that_ends_in_its_header_is_refused(folder, caplog):
         (b"II*\0" + bytes(60), ["64 bytes", "b'II*\\x00'"]),
     ],
 )
-def test_i6_what_is_no_image_is_refused(folder, caplog, data, got):
+def test_i6_bytes_that_are_not_an_image_are_refused(folder, caplog, data, got):
     check_refused(folder, data, ["image", "jpeg", "png"], got, caplog=caplog)
 
 

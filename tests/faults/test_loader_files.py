@@ -7,11 +7,12 @@ import shutil
 import pytest
 
 import penstock as ps
-from loaded_batches import SCHEMA, numbers_of, open_numbers, payload, run_apart, write_shards
+from loaded_batches import SCHEMA, numbers_of, open_numbers, payload, write_shards
 from manifest_folders import write_dataset
 from penstock.errors import ChangedFileError, MissingShardError, PathError, TooManySkippedError
 from raising import containing, raises_with
 from record_files import write_gzip, write_plain
+from separate_process import run_apart
 
 THREADS = pytest.mark.parametrize("num_threads", [0, 1, 4])
 

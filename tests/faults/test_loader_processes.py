@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from loaded_batches import TESTS, open_numbers, run_apart, write_shards
+from loaded_batches import open_numbers, write_shards
 from penstock.errors import NotPicklableError
+from separate_process import TESTS, run_apart
 
 MOST_SECONDS = 5.0
 
@@ -81,7 +82,7 @@ def work(columns):
 
 split = open_numbers(folder)
 pipeline = ps.Pipeline.fit(split, x=None, s=None, w=None)
-pipeline.map(work, fields=["n"], outputs=[Output("mapped", "float32")])
+pipeline = pipeline.map(work, fields=["n"], outputs=[Output("mapped", "float32")])
 choices = {"batch_size": 3, "shuffle": True, "repeat": None, "num_threads": num_threads}
 
 def load():
@@ -157,7 +158,7 @@ def hang(columns):
 
 split = open_numbers(sys.argv[1])
 pipeline = ps.Pipeline.fit(split, x=None, s=None, w=None)
-pipeline.map(hang, fields=["n"], outputs=[Output("mapped", "float32")])
+pipeline = pipeline.map(hang, fields=["n"], outputs=[Output("mapped", "float32")])
 for batch in split.loader(pipeline, batch_size=3, num_threads=4):
     pass
 """

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from loaded_batches import open_numbers, run_apart, write_shards
+from loaded_batches import open_numbers, write_shards
 from penstock import _native
 from penstock.batch.maker import Maker
 from penstock.errors import FieldError
 from penstock.transform import Output
 from raising import containing
 from record_files import example, write_plain
+from separate_process import run_apart
 
 THREADS = pytest.mark.parametrize("num_threads", [0, 1, 2, 8])
 
@@ -218,7 +219,7 @@ def grow(columns):
 
 split = open_numbers(sys.argv[1])
 pipeline = ps.Pipeline.fit(split, n={"kind": "keep"}, x=None, s=None, l=None, w=None)
-pipeline.map(grow, fields=["n"], outputs=[Output("mapped", "float32")], keep=True)
+pipeline = pipeline.map(grow, fields=["n"], outputs=[Output("mapped", "float32")], keep=True)
 resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
 taken = []
 try:

@@ -15,7 +15,7 @@ NAME = "train-00000-of-00001.tfrecord"
 WHOLE = containing(FILE_BYTES, "5 records")
 
 
-def test_f05_a_cut_at_every_byte_is_refused_and_names_what_should_be_there(tmp_path):
+def test_f05_a_cut_at_every_byte_is_refused_and_names_the_expected_part(tmp_path):
     write_dataset(tmp_path, {"train": [PAYLOADS]})
     shard = tmp_path / NAME
     for size in range(FILE_BYTES):

@@ -15,7 +15,7 @@ from penstock import fields as f
 from penstock.cli.main import main
 from penstock.errors import CellError, OptionError, SchemaError
 from penstock.jobs.predict.predict import predict
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
 from penstock.source import block
 from raising import containing
 
@@ -242,7 +242,7 @@ def test_x05_labels_with_nan_are_the_classes_that_they_are_in_a_file(tmp_path):
     assert sum(len(made[split]) for split in made.splits) == 40
 
 
-def test_x05_writer_takes_nan_for_missing_unless_it_is_to_be_a_value(tmp_path):
+def test_x05_writer_takes_nan_for_missing_unless_declared_as_a_value(tmp_path):
     schema = ps.Schema({"name": f.Text(), "size": f.Number(optional=True)})
     for nan, is_there in (("missing", False), ("value", True)):
         with ps.Writer(tmp_path / nan, schema, nan=nan) as writer:

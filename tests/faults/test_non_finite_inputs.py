@@ -6,7 +6,7 @@ import pytest
 import penstock as ps
 from fake_runs import fit_run
 from penstock.errors import CellError, FieldError
-from penstock.jobs.predict.evaluate import evaluate
+from penstock.jobs.evaluate.evaluate import evaluate
 from penstock.jobs.predict.predict import predict
 from raising import containing
 

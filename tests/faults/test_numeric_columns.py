@@ -12,22 +12,29 @@ from penstock import fields as f
 from penstock.errors import CellError, SchemaError
 from penstock.jobs.convert.convert import plan_conversion
 from penstock.jobs.predict.predict import predict
-from penstock.plan.plan_file import dump_yaml, load_yaml
+from penstock.plan.plan_file import dump_yaml, read_plan
 from penstock.plan.planner import PlanOverrides
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
 from penstock.source import block
+from raising import containing
 
 NUM = 200
 
 
 def cells(word, every=9, make=str):
-    """Return numbers as texts, of which every ninth, 11 %, is a word."""
+    """Return numbers as texts; every ninth, 11 %, is a word."""
     return [word if row % every == 1 else make(row * 3 - 50) for row in range(NUM)]
 
 
 def write(path, **columns):
     rows = ["\t".join(columns), *map("\t".join, zip(*columns.values(), strict=True))]
     path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def save(folder, made):
+    path = folder / "plan.yaml"
+    path.write_text(dump_yaml(made), encoding="utf-8")
     return path
 
 
@@ -60,7 +67,7 @@ def test_x09_well_known_texts_among_numbers_are_missing_with_a_note(word, every,
     assert any(word in warning for warning in made.warnings)
 
 
-def test_x09_the_records_are_those_of_empty_cells(tmp_path):
+def test_x09_records_equal_records_of_empty_cells(tmp_path):
     rows = list(map(str, range(NUM)))
     marked = write(tmp_path / "a.tsv", n=rows, x=cells("NA", make=lambda n: f"{n}.5"))
     empty = write(tmp_path / "b.tsv", n=rows, x=cells("", make=lambda n: f"{n}.5"))
@@ -93,8 +100,7 @@ def test_x09_prediction_uses_the_texts_that_the_plan_records(tmp_path):
 
 def test_x09_a_plan_file_keeps_what_the_first_plan_found(tmp_path):
     first = plan(write(tmp_path / "t.tsv", n=list(map(str, range(NUM))), x=cells("NA")))
-    text = dump_yaml(first)
-    form = load_yaml(text)
+    form = read_plan(save(tmp_path, first))
     assert form["columns"]["x"]["missing"] == ["NA"]
     late = write(tmp_path / "late.tsv", n=["0", "1", "2"], x=["5", "6", "NA"])
     data = ps.convert(late, tmp_path / "out", plan=form)
@@ -110,7 +116,7 @@ def test_x09_missing_of_a_plan_that_is_no_list_of_texts_is_refused(given, tmp_pa
 
 def test_x09_a_plan_without_such_texts_keeps_them_as_text(tmp_path):
     path = write(tmp_path / "t.tsv", n=list(map(str, range(NUM))), x=cells("NA"))
-    made = column_of(plan(path, PlanOverrides(form={"columns": {"x": {"missing": []}}})))
+    made = column_of(plan(path, plan={"columns": {"x": {"missing": []}}}))
     assert (made.field.type_name, made.missing) == ("text", ())
     given = column_of(plan(path, PlanOverrides(types={"x": "text"})))
     assert (given.field.type_name, given.field.optional, given.missing) == ("text", False, ())
@@ -131,19 +137,21 @@ def test_x09_dates_have_such_texts_too(tmp_path):
     path = write(tmp_path / "t.tsv", n=rows, x=["1970-01-02", "NaT", "1970-01-03", "1970-01-03"])
     assert column_of(plan(path)).field.type_name == "text"  # `NaT` is no text for a missing value
     path = write(tmp_path / "u.tsv", n=rows, x=["1970-01-02", "null", "1970-01-03", "1970-01-03"])
-    assert values_of(ps.convert(path, tmp_path / "out")) == [1, None, 2, 2]
+    assert values_of(ps.convert(path, tmp_path / "out")) == [
+        each and np.datetime64(each) for each in ("1970-01-02", None, "1970-01-03", "1970-01-03")
+    ]
 
 
 @pytest.mark.parametrize("word", ["missing", "unknown", "not measured"])
-def test_x09_other_texts_get_a_warning_with_the_flag_that_fixes_it(word, tmp_path):
+def test_x09_other_texts_get_a_warning_with_the_option_that_fixes_it(word, tmp_path):
     columns = {"n": list(map(str, range(NUM))), "x": cells(word)}
     pq.write_table(pa.table(columns), tmp_path / "t.parquet")
     sources = [write(tmp_path / "t.tsv", **columns), pd.DataFrame(columns), tmp_path / "t.parquet"]
     for source in sources:
         found = column_of(plan(source))
         assert found.field.type_name in ("text", "category")
-        flag = f"--missing '{word}'" if " " in word else f"--missing {word}"
-        assert any(flag in warning for warning in found.warnings)
+        option = f"missing=('', {word!r})"
+        assert any(option in warning for warning in found.warnings)
         fixed = column_of(plan(source, missing=("", word)))
         assert (fixed.field.type_name, fixed.field.optional) == ("number", True)
 
@@ -153,11 +161,11 @@ def test_x09_other_texts_get_a_warning_with_the_flag_that_fixes_it(word, tmp_pat
     [
         (lambda n: f"${n + 60}.10", "currency"),
         (lambda n: f"{n + 60} €", "currency"),
-        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "--thousands ,"),
-        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "--decimal ,"),
-        (lambda n: f"123 {abs(n) + 100}", "--thousands ' '"),
+        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "thousands=','"),
+        (lambda n: f"{abs(n) % 9 + 1},{abs(n) + 100}", "decimal=','"),
+        (lambda n: f"123 {abs(n) + 100}", "thousands=' '"),
         (lambda n: f"{n} %", "percent"),
-        (lambda n: f" {n}", "--number x"),
+        (lambda n: f" {n}", "'x': ps.fields.Number("),
         (lambda n: f"{n + 60}" + "0" * 20, "int64"),
     ],
 )
@@ -209,7 +217,7 @@ def test_x09_a_text_that_first_occurs_after_the_survey_names_its_row_and_the_fla
         ps.convert(path, tmp_path / "out")
     error = caught.value
     assert (error.row, error.field, error.got) == (40_001, "x", "'NA'")
-    assert "--missing NA" in error.advice
+    assert "missing=('', 'NA')" in error.advice
     data = ps.convert(path, tmp_path / "out", missing=("", "NA"))
     assert data.schema["x"].optional
     assert sum(len(data[split]) for split in data.splits) == 40_001
@@ -225,11 +233,37 @@ def test_x09_texts_among_the_numbers_of_objects_are_missing(tmp_path):
     assert "x" in plan_conversion(frame, PlanOverrides(), ConvertOptions()).dropped
 
 
+DAYS = [f"2024-{month:02}-{day:02}" for month in range(1, 13) for day in (3, 14)]
+SHORT_DAYS = [f"{day}.{month}.2024" for month in range(1, 13) for day in (3, 14)]
+
+
+@pytest.mark.parametrize("days", [DAYS, SHORT_DAYS])
+def test_y13_dates_with_several_markers_of_missing_values_are_dates(tmp_path, days):
+    made = plan(write(tmp_path / "t.csv", n=[*days, *[""] * 4], x=[*days, "NA", "n/a", "-", "null"]))
+    column = column_of(made)
+    assert (column.field, column.missing) == (f.Date(optional=True), ("-", "NA", "n/a", "null"))
+    (warning,) = [each for each in column.warnings if "missing" in each]
+    assert warning == containing("'-', 'NA', 'n/a' and 1 more in 4 of 28 rows count as missing", "keep them")
+
+
+@pytest.mark.parametrize("days", [DAYS, SHORT_DAYS])
+@pytest.mark.parametrize("words", [["NaT"], ["unknown", "never"], ["0000-00-00"], ["00.00.0000", "?"]])
+def test_dates_beside_other_words_are_kept_as_text_with_the_option_that_reads_them(tmp_path, days, words):
+    path = write(tmp_path / "t.csv", n=["1"] * (len(days) + len(words)), x=[*days, *words])
+    column = column_of(plan(path))
+    assert column.field == f.Text()
+    others = tuple(sorted(word for word in words if word != "?"))
+    assert [each for each in column.warnings if "are dates" in each] == [containing(repr(("", *others)))]
+    declared = plan_conversion(path, PlanOverrides(), ConvertOptions(missing=("", *others)))
+    assert column_of(declared).field == f.Date(optional=True)
+
+
 def test_x09_every_spelling_survives_a_plan_file(tmp_path):
     words = sorted(["-", "--", "?", "null", "None", "nan", "N/A", "#N/A", "<NA>", "n.a."])
     made = plan(write(tmp_path / "t.tsv", n=[*words, "1"], x=[*words, "1"]))
     assert column_of(made).missing == tuple(words)
-    assert load_yaml(dump_yaml(made))["columns"]["x"]["missing"] == words
+    form = read_plan(save(tmp_path, made))
+    assert form["columns"]["x"]["missing"] == words
 
 
 def test_x09_numbers_among_the_texts_of_samples_are_numbers(tmp_path):

@@ -59,7 +59,7 @@ def test_o01_faults_that_pass_do_not_change_the_batches(s3, data, fault, shuffle
 
 
 @pytest.mark.parametrize("fault", [500, "drop", "lose", "cut"])
-def test_o02_faults_that_pass_do_not_change_what_is_written(s3, s3_port, tmp_path, fault):
+def test_o02_temporary_faults_do_not_change_the_written_bytes(s3, s3_port, tmp_path, fault):
     seen: set[str] = set()
 
     def fail_once(request):

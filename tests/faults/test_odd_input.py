@@ -16,9 +16,10 @@ import penstock as ps
 from penstock._native import masked_crc32c
 from penstock.cli.main import main
 from penstock.errors import CellError, OutOfMemoryError, WriteError
-from penstock.shards.row_store import RowStore
-from penstock.shards.staging import Staging
-from penstock.training.run_files import read_run_config, write_run_config
+from penstock.shards.sort.row_store import RowStore
+from penstock.shards.staging.staging import Staging
+from penstock.training.run_config import RunConfig
+from penstock.training.run_files import read_config, write_config
 from raising import raises_with
 from record_files import header
 from wire.frame import write_records
@@ -104,8 +105,8 @@ def test_x12_rejects_of_a_file_whose_name_is_not_utf8_are_kept(tmp_path):
 
 
 def test_x12_run_settings_keep_a_path_that_is_not_utf8(tmp_path):
-    write_run_config(tmp_path, {"source": f"{ODD}.csv"})
-    assert read_run_config(tmp_path / "run.yaml") == {"source": f"{ODD}.csv"}
+    write_config(tmp_path, RunConfig(source=f"{ODD}.csv"))
+    assert read_config(tmp_path / "run.yaml").source == f"{ODD}.csv"
 
 
 def test_x12_full_disk_while_the_scratch_folder_is_made_names_the_folder(tmp_path, monkeypatch):
@@ -177,7 +178,7 @@ def test_x12_record_that_does_not_fit_memory_is_named(tmp_path):
 def test_x12_row_that_does_not_fit_memory_is_named_with_its_file(tmp_path):
     path = tmp_path / "large.csv"
     path.write_text("word\n" + "".join(f"{'x' * 900}{row}\n" for row in range(60_000)))
-    arguments = ("convert", path, tmp_path / "out", "--workers", "1")
+    arguments = ("convert", path, tmp_path / "out", "--threads", "1")
     for _ in range(3):
         done = run_limited("raise SystemExit(main())", 100, *arguments)
         # pyarrow.csv.open_csv alone, with little memory, sometimes ends the process with SIGABRT: "ValueOrDie

@@ -18,8 +18,8 @@ import pytest
 
 import staged_writing
 from penstock.errors import BusyError, PathError, WriteError
-from penstock.shards.journal import Journal
-from penstock.shards.staging import Staging
+from penstock.shards.staging.journal import Journal
+from penstock.shards.staging.staging import Staging
 from raising import containing, raises_with
 from staged_writing import (
     check_order,
@@ -120,7 +120,7 @@ import shutil, subprocess, sys
 from pathlib import Path
 import numpy as np
 from penstock.errors import WriteError
-from penstock.shards.staging import Staging
+from penstock.shards.staging.staging import Staging
 
 disk = Path(sys.argv[1])
 frames = np.random.default_rng(0).integers(0, 256, 1 << 20, dtype=np.uint8)

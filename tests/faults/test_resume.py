@@ -1,4 +1,4 @@
-"""Rows X1 and X2 of the fault matrix: `resume` never returns other data than what is asked for."""
+"""Rows X1 and X2 of the fault matrix: `resume` never returns other data than requested."""
 
 import io
 import json
@@ -16,14 +16,14 @@ from penstock.cli.main import main
 from penstock.errors import ChangedFileError, CorruptRecordError, OptionError, WriteError
 from penstock.fields import Number
 from penstock.jobs.convert.convert import run_conversion
-from penstock.jobs.convert.stored_source import open_stored
+from penstock.jobs.convert.dataset_source import open_dataset_source
 from penstock.plan.planner import PlanOverrides
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import TextFiles
 from penstock.shards import request
 from penstock.shards.conversion import Conversion
-from penstock.shards.options import make_options
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.storage.cache_folder import cache_path
 from penstock.storage.open_file import OpenFile
 from raising import containing
@@ -78,7 +78,7 @@ def refuse(source, out: Path, **options) -> OptionError:
 def confirm(source, out: Path, **options) -> None:
     """Resume a finished data set, which must be returned as it is."""
     before = fingerprint(out)
-    done = run_conversion(source, out, PlanOverrides(), make_options(resume=True, **options))
+    done = run_conversion(source, out, PlanOverrides(), ConvertOptions(resume=True, **options))
     assert "complete" in done.notes[-1]
     assert fingerprint(out) == before
 
@@ -142,7 +142,7 @@ def test_x01_large_images_in_memory_that_changed_are_refused(tmp_path):
     assert refuse({"photo": [*pictures[:-1], draw(100)]}, out).field == "source"
 
 
-def test_x01_values_of_which_only_the_first_are_large_are_compared(tmp_path):
+def test_x01_values_are_compared_if_only_the_first_are_large(tmp_path):
     # By the first rows the column is fetched late, by all rows of the block it is not.
     blobs, out = [bytes([row]) * 5000 for row in range(100)] + [b"small"] * 900, tmp_path / "out"
     ps.convert({"blob": blobs}, out)
@@ -166,7 +166,7 @@ def test_x01_values_of_which_only_the_first_are_large_are_compared(tmp_path):
         ({"num_shards": 2}, "num_shards"),
         ({"compression": "gzip"}, "compression"),
         ({"on_error": "skip"}, "on_error"),
-        ({"max_rejects": 5}, "max_rejects"),
+        ({"max_skipped": 5}, "max_skipped"),
         ({"resize": 64}, "resize"),
         ({"encoding": "latin-1"}, "encoding"),
         ({"delimiter": ","}, "delimiter"),
@@ -241,7 +241,7 @@ def test_x01_tfrecords_that_changed_are_refused_and_the_same_ones_are_complete(t
     source.write_bytes(shard.read_bytes())
     ps.convert(source, out)
     confirm(source, out)
-    confirm(source, out, workers=1)
+    confirm(source, out, num_threads=1)
     assert refuse(source, out, seed=3).field == "seed"
     assert refuse(source, out, rename={"row": "line"}).field.startswith("names.row")
     assert shard.stat().st_size == another.stat().st_size
@@ -294,10 +294,10 @@ def test_x01_manifest_without_a_digest_is_refused(tmp_path):
 
 def test_x01_number_of_workers_is_not_part_of_the_request(tmp_path):
     source, out = write_csv(tmp_path / "pets.csv"), tmp_path / "out"
-    ps.convert(source, out, workers=1)
-    confirm(source, out, workers=3)
+    ps.convert(source, out, num_threads=1)
+    confirm(source, out, num_threads=3)
     request = json.loads((out / "penstock.json").read_text())["request"]
-    ps.convert(source, tmp_path / "again", workers=3)
+    ps.convert(source, tmp_path / "again", num_threads=3)
     assert json.loads((tmp_path / "again" / "penstock.json").read_text())["request"] == request
 
 
@@ -310,7 +310,7 @@ def test_x01_writer_refuses_to_resume_a_finished_data_set(tmp_path):
     assert caught.value.field == "source"
 
 
-def test_x01_what_another_request_has_begun_stays_when_the_finished_one_is_confirmed(tmp_path, monkeypatch):
+def test_x01_work_of_another_request_stays_when_the_finished_one_is_confirmed(tmp_path, monkeypatch):
     out = tmp_path / "out"
     ps.convert(table(), out)
     with monkeypatch.context() as patch:
@@ -418,7 +418,7 @@ def test_x02_file_edited_while_it_is_read_with_its_mtime_set_back_is_refused(tmp
     else:
         frame = pd.DataFrame({"name": [f"name {row}" for row in range(5 * BLOCK_ROWS)]})
         frame.to_parquet(path, row_group_size=BLOCK_ROWS, compression=None)
-    blocks = open_source(path, SourceOptions()).blocks()
+    blocks = open_source(path, TextFiles()).blocks()
     next(blocks)
     if suffix == ".parquet":
         path.chmod(0o600 if path.stat().st_mode & 0o77 else 0o644)  # any change of the ctime
@@ -431,7 +431,7 @@ def test_x02_file_edited_while_it_is_read_with_its_mtime_set_back_is_refused(tmp
 
 def test_x02_csv_edited_before_it_is_hashed_is_refused(tmp_path):
     path = write_csv(tmp_path / "pets.csv")
-    source = open_source(path, SourceOptions())
+    source = open_source(path, TextFiles())
     list(source.blocks())
     edit_secretly(path, b"owner 19,dog,2.375", b"OWNER 19,dog,2.375")
     with pytest.raises(ChangedFileError):
@@ -447,13 +447,13 @@ def test_x02_conversion_of_a_csv_that_is_edited_meanwhile_leaves_no_data_set(tmp
         seen.append(progress)
 
     with pytest.raises(ChangedFileError):
-        run_conversion(path, out, PlanOverrides(), make_options(workers=1), edit)
+        run_conversion(path, out, PlanOverrides(), ConvertOptions(num_threads=1), edit)
     assert not out.exists()
 
 
 def test_x02_tfrecords_edited_while_they_are_read_are_refused(tmp_path):
     ps.convert({"row": list(range(100))}, tmp_path / "first")
-    dataset = open_stored(tmp_path / "first", PlanOverrides(), make_options())
+    dataset = open_dataset_source(tmp_path / "first", PlanOverrides(), ConvertOptions())
     blocks = dataset.blocks()
     next(blocks)
     path = dataset.paths[0]

@@ -132,7 +132,7 @@ def test_x04_many_rows_that_collide_in_the_row_hash_meet_the_shares(tmp_path):
     assert dataset.manifest.split["method"] == "hash threshold"
     shares = np.array([len(dataset[name]) for name in dataset.splits]) / 20_000
     assert np.allclose(shares, [0.8, 0.1, 0.1], atol=0.02)
-    # The statistics are those of the rows that are in the train split.
+    # The statistics describe the rows of the train split.
     assert dataset.manifest.statistics["num_rows"] == len(dataset["train"])
 
 
@@ -152,6 +152,28 @@ def test_x04_identical_rows_are_found_among_rows_that_collide(tmp_path):
     dataset = ps.convert({"text": [*texts, *texts[:100]]}, tmp_path / "out", fields={"text": f.Text()})
     assert dataset.manifest.split["equal_rows"] == 100
     assert all(len(splits) == 1 for splits in splits_of(dataset, "text").values())
+
+
+def test_classes_that_collide_in_the_hash_are_different(tmp_path):
+    # Of each class one row, so that each of the other splits lacks classes of the train split.
+    rows = {"kind": collide(40), "size": np.arange(40)}
+    category = {"kind": f.Category()}
+    dataset = ps.convert(rows, tmp_path / "out", target="kind", fields=category)
+    notes = dataset.manifest.split["notes"]
+    assert len(dataset["validation"]) == len(dataset["test"]) == 4
+    for name in ("validation", "test"):
+        assert containing(repr(name), "36 of 40 classes") in notes
+
+
+def test_strata_that_collide_in_the_hash_are_divided_each(tmp_path):
+    kinds = [kind for kind in collide(3) for _ in range(40)]
+    rows = {"kind": kinds, "size": np.arange(120)}
+    category = {"kind": f.Category()}
+    options = {"stratify": "kind", "fields": category, "split": "train=0.75,test=0.25"}
+    dataset = ps.convert(rows, tmp_path / "out", **options)
+    for kind in collide(3):
+        number = sum(each["kind"] == kind for each in dataset["test"])
+        assert number == 10
 
 
 def test_x04_file_that_changes_to_one_of_the_same_hash_is_noticed(tmp_path):
@@ -228,7 +250,7 @@ def test_splits_do_not_depend_on_the_number_of_workers_or_on_blocks(tmp_path, mo
     found = []
     for workers, block_rows in ((1, 500), (3, 500), (2, 37)):
         monkeypatch.setattr("penstock.jobs.convert.writer.BLOCK_ROWS", block_rows)
-        with ps.Writer(tmp_path / f"{len(found)}", schema, stratify="kind", workers=workers) as writer:
+        with ps.Writer(tmp_path / f"{len(found)}", schema, stratify="kind", num_threads=workers) as writer:
             for row in rows:
                 writer.write(row)
         dataset = writer.dataset

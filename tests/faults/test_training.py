@@ -16,10 +16,10 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError, NonFiniteError, StateError
-from penstock.training.run_files import read_run_config
 from penstock.training.snapshot import copy_array
 from penstock.training.tensor_file import read_tensors
 from raising import containing, raises_with
+from run_tables import read_tables
 from training_data import MODEL, OPTIONS, Listener, read_history, train, write_garden
 
 WEIGHTS = "weights.safetensors"
@@ -52,7 +52,7 @@ def assert_same_run(folder, other):
     states = [json.loads((each / "state.json").read_bytes()) for each in (folder, other)]
     assert states[0]["step"] == states[1]["step"]
     assert [state["status"] for state in states] == ["finished", "finished"]
-    choices = [read_run_config(each / "run.yaml")["facts"].get("choices") for each in (folder, other)]
+    choices = [read_tables(each / "run.yaml")["facts"].get("choices") for each in (folder, other)]
     assert choices[0] == choices[1]
 
 
@@ -100,7 +100,7 @@ class Keeper(keras.callbacks.Callback):
 
 
 def write_with_nan(folder, row):
-    """Write records of which one has a NaN, as a data set."""
+    """Write records, one of them with a NaN, as a data set."""
     signal_values = np.random.default_rng(1).normal(size=(120, 2)).astype(np.float32)
     signal_values[row, 1] = np.nan
     table = {"signal": list(signal_values), "label": (np.arange(120) % 2).astype(np.int64)}
@@ -157,7 +157,7 @@ def test_t02_nan_that_the_manifest_lists_is_named_before_the_first_step(tmp_path
         ps.train(data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
     assert (caught.value.field, caught.value.expected) == ("signal", containing("finite"))
     assert caught.value.got == containing("NaN", "1 of 120", 77)
-    assert "--drop signal" in caught.value.advice
+    assert "signal=None" in caught.value.advice
     assert "signal=Scale(nan='missing')" in caught.value.advice
     assert not (tmp_path / "run").exists()
 

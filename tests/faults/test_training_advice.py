@@ -74,7 +74,7 @@ def test_data_is_kept_where_the_corrected_command_can_use_it(table, tmp_path, ca
     assert (tmp_path / "runs/one/data/penstock.json").stat().st_mtime_ns == before
 
 
-def test_data_of_another_request_names_what_to_remove_and_nothing_else(table, tmp_path, capsys):
+def test_data_of_another_request_names_the_folder_to_remove_and_nothing_else(table, tmp_path, capsys):
     assert train(capsys, table.name, "--target", "a", "--monitor", "val_foo", "--out", "run")[0] == 2
     argv = (table.name, "--target", "x", "--resume", "--out", "run")
     status, err = train(capsys, *argv)

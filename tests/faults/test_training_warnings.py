@@ -12,6 +12,7 @@ import pytest
 import penstock as ps
 from penstock.cli.main import main
 from penstock.errors import OptionError
+from penstock.settings.training import TrainCall
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
@@ -19,8 +20,9 @@ from penstock.jobs.train.train import TrainJob, _convert
 from penstock.training.progress import SilentWatcher
 from raising import containing
 
-# What the warning of each column names, beside the column.
-WARNED = {"leak": "--drop leak", "pid": "--id pid", "same": "--drop same"}
+# What the warning of each column names, beside the column, in Python and on the command line.
+WARNED = {"leak": "drop=['leak']", "pid": "id='pid'", "same": "drop=['same']"}
+FLAGS = {"leak": "--drop leak", "pid": "--id pid", "same": "--drop same"}
 NOT_LABELLED = containing("'train'", "'adopted'", "--unlabelled error")
 
 TYPES = [
@@ -55,7 +57,7 @@ def test_x06_train_shows_types_and_every_warning_once(table, tmp_path, capsys):
     out, err = capsys.readouterr()
     rows = [line.split() for line in out.splitlines()]
     assert [row[:3] for row in rows if row and row[0] in (*WARNED, "age", "adopted")] == TYPES
-    for name, text in WARNED.items():
+    for name, text in FLAGS.items():
         assert len([line for line in err.splitlines() if f"'{name}'" in line and text in line]) == 1
     assert len([line for line in err.splitlines() if line == NOT_LABELLED]) == 1
     assert err != containing("12 rows", "'adopted'")  # the conversion does not count them once more
@@ -65,14 +67,14 @@ def test_x06_warnings_are_in_the_json(table, tmp_path, capsys):
     assert train(table, tmp_path / "run", "--json") == 0
     out, err = capsys.readouterr()
     warnings = json.loads(out)["warnings"]
-    for name, text in WARNED.items():
+    for name, text in FLAGS.items():
         assert len([each for each in warnings if each.startswith(f"'{name}'") and text in each]) == 1
         assert text not in err
     assert len([each for each in warnings if each == NOT_LABELLED]) == 1
 
 
 def test_x06_python_shows_types_and_every_warning_once(table, tmp_path):
-    # A process of its own, in which logging is as Python sets it up.
+    # A separate process, in which logging is as Python sets it up.
     program = "import sys, penstock as ps; ps.train(sys.argv[1], out=sys.argv[2], target='adopted', epochs=1)"
     argv = [sys.executable, "-c", program, os.fspath(table), os.fspath(tmp_path / "run")]
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
@@ -105,7 +107,7 @@ def test_x06_field_of_a_data_set_that_is_not_used_is_named_with_the_reason(tmp_p
 
 def test_rows_of_a_generator_are_all_trained_on(tmp_path):
     rows = ({"x": float(i), "y": float(2 * i)} for i in range(3000))
-    job = _convert(TrainJob(data=rows, target="y"), tmp_path, SilentWatcher())
+    job = _convert(TrainJob(data=rows, options=TrainCall(target="y")), tmp_path, SilentWatcher())
     assert sum(len(job.data[name]) for name in job.data.splits) == 3000
 
 
@@ -113,8 +115,7 @@ def test_raw_data_without_a_target_is_refused_before_it_is_converted(table, tmp_
     with pytest.raises(OptionError) as caught:
         _convert(TrainJob(data=os.fspath(table)), tmp_path, SilentWatcher())
     assert caught.value.what == containing("target")
-    assert "--target NAME" in caught.value.advice
-    assert "target='NAME'" in caught.value.advice
+    assert "target=NAME" in caught.value.advice
     assert not (tmp_path / "data").exists()
 
 
@@ -139,10 +140,15 @@ def test_zeros_that_equal_the_padding_are_noted_with_the_mask(tmp_path, caplog):
         assert ps.Pipeline.fit(data, steps=given).notes == {}
 
 
-def test_vectors_that_are_not_scaled_where_numbers_are_get_a_note(tmp_path):
-    table = {"v": np.arange(12, dtype=np.float32).reshape(4, 3), "x": np.arange(4.0), "y": np.arange(4.0)}
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+def test_vectors_that_are_fed_as_stored_get_a_note(dtype, tmp_path):
+    table = {"v": np.arange(12, dtype=dtype).reshape(4, 3), "x": np.arange(4.0), "y": np.arange(4.0)}
     data = ps.convert(table, tmp_path / "set", target="y", split="train=1.0")
-    assert "Scale()" in ps.Pipeline.fit(data).notes["v"]
+    pipeline = ps.Pipeline.fit(data)
+    assert list(pipeline.notes) == ["v"]
+    assert "Scale()" in pipeline.notes["v"]
+    assert ps.Pipeline.from_json(pipeline.to_json()).notes == pipeline.notes
+    assert pipeline.warnings == (f"field 'v': {pipeline.notes['v']}",)
     assert ps.Pipeline.fit(data, v=ps.transform.Scale()).notes == {}
     assert ps.Pipeline.fit(data, v=ps.transform.Keep()).notes == {}
-    assert "v" not in ps.Pipeline.fit(data, x=None).notes
+    assert ps.Pipeline.fit(data, x=None).notes["v"] == pipeline.notes["v"]  # beside numbers or alone

@@ -9,14 +9,14 @@ import penstock as ps
 from penstock.errors import FieldError, OptionError
 from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.training import TrainCall
 from raising import containing
 from training_data import Listener
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 keras = pytest.importorskip("keras")
-from penstock.jobs.train.train import TrainJob, prepare_training  # noqa: E402
-from penstock.training.progress import SilentWatcher  # noqa: E402
+from penstock.jobs.train.train import TrainJob, plan_training  # noqa: E402
 
 NUM_ROWS = 200
 OPTIONS = {"epochs": 1, "batch_size": 16, "seed": 3}
@@ -24,7 +24,7 @@ SMALL = ps.options.ModelOptions(preset="small")
 
 
 def make_table(**columns):
-    """Return rows of which every fifth has no label; the label follows from x."""
+    """Return rows, every fifth without a label; the label follows from x."""
     x = np.random.default_rng(4).normal(size=NUM_ROWS).astype(np.float32)
     label = [None if i % 5 == 0 else ("no", "yes")[int(each > 0)] for i, each in enumerate(x)]
     names = [f"r{i}" for i in range(NUM_ROWS)]
@@ -68,13 +68,12 @@ def test_x07_train_leaves_out_rows_without_a_target_and_counts_them(data, traine
     num_labelled = len(data["train"]) - wanted["train"]
     assert run.history[0]["step"] == -(-num_labelled // OPTIONS["batch_size"])
     assert run.tasks["label"].labels == ("no", "yes")
-    assert run.settings["train"]["unlabelled"] == "drop"
+    assert run.config.train.unlabelled == "drop"
 
 
 def test_x07_model_sees_exactly_the_labelled_rows_in_every_epoch(data, tmp_path):
-    loader = (
-        prepare_training(TrainJob(data=data, choices=OPTIONS), tmp_path, SilentWatcher()).make_loaders().train
-    )
+    job = TrainJob(data=data, options=TrainCall(**OPTIONS))
+    loader = plan_training(job, tmp_path).make_loaders().train
     assert len(data["train"].paths) == 1
     wanted = np.flatnonzero(data["train"].columns(fields=["label"])["label"].present).tolist()
     orders = [
@@ -102,7 +101,7 @@ def test_x07_rows_without_a_target_are_refused_on_request(data, tmp_path):
     with pytest.raises(FieldError) as caught:
         ps.train(data, out=tmp_path / "run", watcher=Listener(), unlabelled="error", **OPTIONS)
     assert caught.value.field == "label"
-    assert "--unlabelled drop" in caught.value.advice
+    assert "unlabelled='drop'" in caught.value.advice
     assert "unlabelled='drop'" in caught.value.advice
     first = np.flatnonzero(~data["train"].columns(fields=["label"])["label"].present)[0]
     assert caught.value.record == first
@@ -118,9 +117,9 @@ def test_x07_statistics_are_over_labelled_rows(tmp_path):
     x = np.arange(100, dtype=np.float32)
     price = [None if i % 2 else float(i) for i in range(100)]
     data = ps.convert({"x": x, "price": price}, tmp_path / "set", target="price", split="train=1.0")
-    job = TrainJob(data=data, choices={**OPTIONS, "class_weights": "balanced"})
-    training = prepare_training(job, tmp_path / "run", SilentWatcher())
-    (spread,) = [training.pipeline.transforms["price"].fitted.spread]
+    options = TrainCall(**OPTIONS, class_weights="balanced")
+    plan = plan_training(TrainJob(data=data, options=options), tmp_path / "run")
+    (spread,) = [plan.pipeline.transforms["price"].fitted.spread]
     labels = np.arange(0, 100, 2)
     assert spread[2:] == pytest.approx((labels.mean(), labels.std()), rel=1e-6)
 
@@ -138,14 +137,14 @@ def test_x07_class_weights_count_labelled_rows(data, tmp_path):
     words = [bytes(column.arena[a:b]) for a, b in zip(column.starts, column.stops, strict=True)]
     counts = [words.count(word) for word in (b"no", b"yes")]
     wanted = [sum(counts) / (2 * each) for each in counts]
-    assert list(run.settings["facts"]["class_weights"]["label"]) == pytest.approx(wanted)
+    assert list(run.config.facts.class_weights["label"]) == pytest.approx(wanted)
 
 
 def test_x07_record_with_several_targets_needs_all_of_them(tmp_path):
     price = [None if i % 7 == 0 else float(i) for i in range(NUM_ROWS)]
     data = convert(tmp_path / "set", make_table(price=price), ["label", "price"])
-    job = TrainJob(data=data, choices=OPTIONS)
-    loaders = prepare_training(job, tmp_path / "run", SilentWatcher()).make_loaders()
+    job = TrainJob(data=data, options=TrainCall(**OPTIONS))
+    loaders = plan_training(job, tmp_path / "run").make_loaders()
     columns = data["train"].columns(fields=["label", "price"])
     wanted = int((columns["label"].present & columns["price"].present).sum())
     assert sum(len(targets["label"]) for targets in loaders.read_targets()) == wanted
@@ -158,7 +157,7 @@ def test_x07_train_without_any_label_is_refused(tmp_path):
     with pytest.raises(OptionError) as caught:
         ps.train(data, out=tmp_path / "run", watcher=Listener(), **OPTIONS)
     assert caught.value.field == "price"
-    assert "--target" in caught.value.advice
+    assert "target=NAME" in caught.value.advice
 
 
 def test_x07_killed_run_with_unlabelled_rows_is_resumed_to_the_same_weights(data, trained, tmp_path):
@@ -193,13 +192,12 @@ def test_held_out_records_are_not_fitted_on(tmp_path):
     x = np.arange(200, dtype=np.float32) ** 2
     label = [("no", "yes")[i % 3 == 0] for i in range(200)]
     data = ps.convert({"x": x, "label": label}, tmp_path / "set", target="label", split="train=1.0")
-    job = TrainJob(data=data, choices={**OPTIONS, "hold_out": 0.3, "class_weights": "balanced"})
-    training = prepare_training(job, tmp_path / "run", SilentWatcher())
-    loaders = training.make_loaders()
-    stored = data["train"].loader(part=(0.3, 1.0), batch_size=200)
-    ((inputs, _),) = list(stored)
-    assert 0 < len(inputs["x"]) < 200
-    fitted = training.pipeline.transforms["x"].fitted
-    assert fitted.shift[0] == pytest.approx(inputs["x"].mean(dtype=np.float64), rel=1e-6)
-    assert sum(len(each["label"]) for each in loaders.read_targets()) == len(inputs["x"])
-    assert training.pipeline.transforms["label"].fitted.values == ("no", "yes")
+    options = TrainCall(**OPTIONS, hold_out=0.3, class_weights="balanced")
+    plan = plan_training(TrainJob(data=data, options=options), tmp_path / "run")
+    loaders = plan.make_loaders()
+    stored = data["train"].columns(fields=["x"])["x"].values[~plan.held_out.rows.to_mask()]
+    assert len(stored) == 140
+    fitted = plan.pipeline.transforms["x"].fitted
+    assert fitted.shift[0] == pytest.approx(stored.mean(dtype=np.float64), rel=1e-6)
+    assert sum(len(each["label"]) for each in loaders.read_targets()) == 140
+    assert plan.pipeline.transforms["label"].fitted.values == ("no", "yes")

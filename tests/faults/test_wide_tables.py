@@ -33,7 +33,7 @@ def count_calls(tmp_path, num_columns):
     threading.setprofile(count)
     sys.setprofile(count)
     try:
-        assert main(["convert", str(path), str(tmp_path / f"{num_columns}"), "--workers", "1"]) == 0
+        assert main(["convert", str(path), str(tmp_path / f"{num_columns}"), "--threads", "1"]) == 0
     finally:
         sys.setprofile(before)
         threading.setprofile(None)

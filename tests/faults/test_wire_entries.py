@@ -200,7 +200,7 @@ MISFITS = {
 
 @pytest.mark.parametrize(("field", "feature", "fault"), named(MISFITS))
 @pytest.mark.parametrize("way", ["fields", "schema"])
-def test_w13_a_wrong_kind_or_count_names_file_record_and_what_was_found(tmp_path, field, feature, fault, way):
+def test_w13_a_wrong_kind_or_count_names_file_record_and_actual_value(tmp_path, field, feature, fault, way):
     path = write_plain(tmp_path / "a.tfrecord", [SOUND, example(b=ints(1), a=feature)])
     split = open_split(path, **{way: Schema({"a": field})})
     with pytest.raises(FieldError) as caught:
@@ -221,7 +221,7 @@ def test_w13_a_raw_tensor_of_another_size_names_both_sizes(tmp_path):
         split[1]
 
 
-def test_w13_of_two_faults_that_of_the_first_field_of_the_schema_is_named(tmp_path):
+def test_w13_two_faults_name_the_first_field_of_the_schema(tmp_path):
     payload = features(entry("b", b"\x1a\x03\x0a\x01\x80"), entry("a", HALF))
     path = write_plain(tmp_path / "a.tfrecord", [example(a=ints(1), b=ints(1)), payload])
     for names, kind in ((["a", "b"], FieldError), (["b", "a"], CorruptRecordError)):

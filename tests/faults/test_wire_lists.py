@@ -1,4 +1,4 @@
-"""W: the lists in a record, in every spelling that protobuf reads, bit by bit; and what is no spelling."""
+"""W: the lists in a record, in every spelling that protobuf reads, bit by bit; and invalid spellings."""
 
 import pytest
 

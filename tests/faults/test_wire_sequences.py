@@ -1,4 +1,4 @@
-"""W30: SequenceExamples: steps that differ, are none, are unset; lists of different lengths; ELWC."""
+"""W30, Y7: SequenceExamples: steps that differ, are none, are unset; lists that differ; shared keys."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from oracle_protobuf import RefusedError, protobuf_sequence_example
 from penstock.columns import Bytes, Ragged
 from penstock.errors import FieldError, MissingFieldError
 from penstock.schema.schema import Schema
-from raising import containing, raises_with
+from raising import containing, mentions, raises_with
 from record_files import open_split, write_plain
 from sequence_rows import STEPS, open_each_way, record, steps_of
 from wire.example import Feature
@@ -151,3 +151,31 @@ def test_w30_elwc_bytes_that_do_not_parse_are_other_payloads(tmp_path):
     dataset = ps.open(write_plain(tmp_path / "elwc.tfrecord", [elwc] * 3))
     assert dataset.payload == "other"
     assert list(dataset["all"].records()) == [elwc] * 3
+
+
+@pytest.mark.parametrize("fields", [None, {"label": ps.fields.Category("int64")}])
+def test_y07_list_named_as_the_target_of_the_others_does_not_rename_the_target(tmp_path, caplog, fields):
+    payloads = [record({"label": ints(row % 2), "x": floats(row)}, steps=[ints(row)]) for row in range(20)]
+    payloads[7] = record({"x": floats(7)}, label=[ints(1), ints(0)], steps=[ints(7)])
+    path = write_plain(tmp_path / "mixed.tfrecord", payloads)
+    dataset = ps.open(path, target="label", fields=fields)
+    assert {name: field.role for name, field in dataset.schema.items()} == {
+        "label": "target",
+        "x": "input",
+        "list/label": "input",
+        "steps": "input",
+    }
+    (warning,) = [each for each in caplog.messages if "list/label" in each]
+    assert mentions(warning, "'list/label' 'label' 1 record 19")
+    values = dataset["all"].columns(fields=["label", "list/label"])
+    assert values["label"].present.tolist() == [row != 7 for row in range(20)]
+    assert values["list/label"].present.tolist() == [row == 7 for row in range(20)]
+
+
+def test_y07_feature_named_as_a_list_of_the_others_is_reported_with_the_count(tmp_path, caplog):
+    payloads = [record({"x": floats(row)}, steps=[ints(row)]) for row in range(20)]
+    payloads[3] = record({"x": floats(3), "steps": ints(3)}, steps=[ints(3)])
+    dataset = ps.open(write_plain(tmp_path / "mixed.tfrecord", payloads))
+    assert sorted(dataset.schema) == ["context/steps", "steps", "x"]
+    (warning,) = [each for each in caplog.messages if "context/steps" in each]
+    assert mentions(warning, "'context/steps' 'steps' 1 record 20")

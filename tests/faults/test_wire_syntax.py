@@ -1,4 +1,4 @@
-"""W: tags, lengths, wire types and groups, at every level of a record: what is read, and what is refused."""
+"""W: tags, lengths, wire types and groups, at every level of a record: accepted and refused bytes."""
 
 import pytest
 
@@ -33,7 +33,7 @@ ONE = write_feature(ints(1))
 PACKED = delimited(1, b"\x01")  # the one value of ONE's list
 KEY = delimited(1, b"a")
 
-# A place at each level where further fields may stand; what is put there comes behind the value of key "a".
+# A place at each level where further fields may stand; they come after the value of key "a".
 LEVELS = {
     "record": lambda extra: features(entry("a", ONE)) + extra,
     "map": lambda extra: delimited(1, delimited(1, entry("a", ONE)) + extra),
@@ -114,7 +114,7 @@ def test_w19_a_tag_or_length_of_six_bytes_is_refused(tmp_path, level):
 
 
 def with_length(content: bytes, length: int | bytes) -> bytes:
-    """Return field 1 with another length than that of its content."""
+    """Return field 1 with another length than the length of its content."""
     return b"\x0a" + (length if isinstance(length, bytes) else write_varint(length)) + content
 
 
@@ -235,7 +235,7 @@ MALFORMED = {
 
 @levels
 @pytest.mark.parametrize(("extra", "status"), named(MALFORMED))
-def test_w25_what_is_no_field_is_refused_at_every_level(tmp_path, level, extra, status):
+def test_w25_bytes_that_are_not_a_field_are_refused_at_every_level(tmp_path, level, extra, status):
     payload = LEVELS[level](extra)
     with pytest.raises(RefusedError):
         protobuf_example(payload)

@@ -1,4 +1,4 @@
-"""X18: hostile requests to the viewer are refused, hostile records escaped; nothing else can be read."""
+"""X18, Y15: hostile requests to the viewer are refused, hostile records escaped; nothing else can be read."""
 
 import asyncio
 import re
@@ -158,3 +158,26 @@ def test_without_the_token_nothing_is_answered(remote, address):
         assert (answer.status, len(answer.body) < 200) == (403, True)
     cookie = (b"cookie", f"penstock_view_8765={TOKEN}".encode())
     assert ask(remote, address, host="192.168.1.7:8765", headers=[cookie]).status in (200, 404)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["//evil.example/x", "///evil.example", "/%2fevil.example/record", "/\\evil.example", "/%5cevil.example"],
+)
+@pytest.mark.parametrize("has_token", [True, False])
+def test_y15_address_of_another_host_is_refused_with_a_valid_token(local, remote, path, has_token):
+    answer = ask(remote if has_token else local, f"{path}?token={TOKEN}")
+    assert (answer.status, "location" in answer.headers) == (404, False)
+
+
+def test_y15_no_redirect_leads_to_the_name_in_a_request(local, remote):
+    answer = ask(local, "/record/?row=0")
+    assert (answer.status, "location" in answer.headers) == (404, False)
+    for host in ("127.0.0.1:80@evil.example", "[::1]@evil.example", "localhost:evil.example"):
+        assert ask(local, "/record?row=0", host=host).status == 421
+        assert ask(remote, f"/?token={TOKEN}", host=host).status == 421
+
+
+def test_y15_redirect_with_a_valid_token_stays_on_this_host(remote):
+    answer = ask(remote, f"/record?row=0&token={TOKEN}")
+    assert (answer.status, answer.headers["location"]) == (303, "/record?row=0")

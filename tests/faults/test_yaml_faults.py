@@ -8,14 +8,14 @@ from penstock.cli.main import main
 from penstock.errors import SchemaError
 from penstock.foundation.safe_yaml import read_yaml
 from penstock.plan.plan_file import read_plan
-from penstock.training.run_files import read_run_config
+from penstock.training.run_files import read_config
 from penstock.transform.pipeline import Pipeline
 from raising import containing, raises_with
 
 READERS = {
     "plan file": read_plan,
     "pipeline settings": lambda path: Pipeline.fit_config(None, path),
-    "run.yaml": read_run_config,
+    "run.yaml": read_config,
     "any": read_yaml,
 }
 

@@ -25,7 +25,7 @@ FEATURES = {
 }
 
 
-def test_golden_bytes_are_what_wire_writes():
+def test_golden_bytes_equal_the_bytes_of_wire():
     assert write_records([write_example(FEATURES), b""]) == GOLDEN
 
 

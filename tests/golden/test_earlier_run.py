@@ -6,13 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from penstock.errors import StateError
 from raising import mentions
 
 pytest.importorskip("keras")
+from penstock.jobs.train.job import TrainJob
+from penstock.jobs.train.train import merge_options, read_known, recall_model
+from penstock.settings.training import TrainCall
 from penstock.training.checkpoint import Checkpoints
 from penstock.training.run import open_run
+from penstock.tuning.choices import refuse_other_choices
 
 FOLDER = Path(__file__).parent / "earlier_run"
 
@@ -37,6 +42,20 @@ def test_run_of_an_earlier_version_is_not_resumed(tmp_path):
     assert mentions(caught.value.got, "earlier version")
 
 
+@pytest.mark.parametrize(("name", "members"), [("earlier_run", 1), ("earlier_image_run", 2)])
+def test_training_of_an_earlier_version_is_resumed_with_its_options(tmp_path, name, members):
+    folder = tmp_path / "run"
+    shutil.copytree(FOLDER.with_name(name), folder)
+    stored = yaml.safe_load((folder / "run.yaml").read_text())
+    job = TrainJob(options=TrainCall(out=folder, resume=True, epochs=7))
+    known = read_known(job, folder)
+    refuse_other_choices(folder, known, job.options)
+    options = merge_options(job, known)
+    assert options.to_json(only_given=True) == {**stored["train"], "epochs": 7}
+    assert recall_model(job, known).members == members
+    assert known.to_json() == stored
+
+
 def test_run_of_an_earlier_version_with_images_and_arrays_predicts_the_same():
     folder = FOLDER.with_name("earlier_image_run")
     run = open_run(folder)
@@ -47,7 +66,7 @@ def test_run_of_an_earlier_version_with_images_and_arrays_predicts_the_same():
     np.testing.assert_allclose(run.predictor()(inputs)["y"], expected["y"], rtol=1e-5)
     options = run.model.built_from
     assert (options.image, options.array, options.share_images) == ("cnn", "cnn", False)
-    assert not run.pipeline.augments
+    assert not run.pipeline.assembly.augments
 
 
 def test_pipeline_of_another_version_is_refused_by_its_fingerprint(tmp_path):

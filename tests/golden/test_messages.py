@@ -30,7 +30,7 @@ def test_message_of_a_short_row(tmp_path):
     path.write_text('name,age\n"Rex\nthe dog",3\nAda\n')
     assert read_message(lambda: ps.convert(path, tmp_path / "out")) == (
         f"{path}: number of cells in row 2 (line 4): expected 2, got 1. "
-        "Complete the row, or read absent cells as missing: short_rows='fill' (--short-rows fill)."
+        "Complete the row, or read absent cells as missing: `short_rows='fill'`."
     )
 
 
@@ -45,5 +45,5 @@ def test_message_of_a_missing_shard(tmp_path):
 def test_message_of_an_option(tmp_path):
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     assert read_message(lambda: ps.open(path, on_error="ignore")) == (
-        "on_error: expected one of 'raise', 'skip', 'collect', got 'ignore'."
+        "on_error: expected 'raise', 'skip' or 'collect', got 'ignore'. The default is 'raise'."
     )

@@ -68,7 +68,7 @@ LOGARITHMS = {
 
 
 @pytest.mark.parametrize("key", PLACES)
-def test_golden_permutation_is_what_the_core_and_the_plain_form_return(key):
+def test_golden_permutation_equals_the_core_and_the_plain_form(key):
     size = key[3]
     positions = [0, 1, size // 2, size - 2, size - 1]
     got = _native.permute(*key, np.array(positions))
@@ -77,19 +77,19 @@ def test_golden_permutation_is_what_the_core_and_the_plain_form_return(key):
 
 
 @pytest.mark.parametrize("key", ORDERS)
-def test_golden_order_is_what_the_core_returns(key):
+def test_golden_order_equals_the_core(key):
     values = _native.permute(*key, np.arange(key[3]))
     assert hashlib.sha256(values.astype("<i8").tobytes()).hexdigest() == ORDERS[key]
 
 
 @pytest.mark.parametrize("key", WORDS)
-def test_golden_words_are_what_the_core_and_the_plain_form_return(key):
+def test_golden_words_equal_the_core_and_the_plain_form(key):
     got = _native.random_words(*key[:3], np.array([key[3]]), 6)
     assert got[0].tolist() == plain.random_words(*key, 6) == WORDS[key]
 
 
 @pytest.mark.parametrize("salt", BINS)
-def test_golden_bins_are_what_the_core_returns(salt):
+def test_golden_bins_equal_the_core(salt):
     stops = np.cumsum([len(value) for value in STRINGS])
     starts = stops - [len(value) for value in STRINGS]
     arena = np.frombuffer(b"".join(STRINGS), np.uint8)
@@ -98,7 +98,7 @@ def test_golden_bins_are_what_the_core_returns(salt):
     assert (strings.tolist(), ints.tolist()) == BINS[salt]
 
 
-def test_golden_logarithms_are_what_the_core_returns():
+def test_golden_logarithms_equal_the_core():
     none, one, most = np.zeros(1), np.ones(1), float("inf")
     got = _native.scale(np.array(list(LOGARITHMS)), None, none, one, -most, most, 0.0, True, False)
     assert got.view(np.uint32).tolist() == list(LOGARITHMS.values())

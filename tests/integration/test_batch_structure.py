@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -100,40 +100,50 @@ MODELS = {
 }
 
 
-@pytest.mark.parametrize("kind", MODELS)
-def test_every_model_of_one_input_and_target_learns_the_same_from_to_keras(one, kind) -> None:
-    expected = MODELS["functional"]()
-    model = MODELS[kind]()
-    loss = {"label": "binary_crossentropy"} if kind == "functional by dicts" else "binary_crossentropy"
-    for each, chosen in ((expected, "binary_crossentropy"), (model, loss)):
-        each.compile("sgd", chosen, weighted_metrics=["accuracy"])
+class Expected(NamedTuple):
+    """What a functional model learns from arrays, two epochs without a shuffle, and what it predicts then."""
+
+    losses: list[float]
+    predicted: Any
+
+
+@pytest.fixture(scope="module")
+def expected(one) -> Expected:
+    model = MODELS["functional"]()
+    model.compile("sgd", "binary_crossentropy", weighted_metrics=["accuracy"])
     inputs = np.stack([x for batch in one().read(0) for x in batch[0]["row"]])
     targets, weights = (np.concatenate([batch[i]["label"] for batch in one().read(0)]) for i in (1, 2))
-    history = expected.fit(inputs, targets, 8, sample_weight=weights, epochs=2, shuffle=False, verbose=0)
+    history = model.fit(inputs, targets, 8, sample_weight=weights, epochs=2, shuffle=False, verbose=0)
+    return Expected(history.history["loss"], model.predict(inputs, verbose=0))
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_every_model_of_one_input_and_target_learns_the_same_from_to_keras(one, expected, kind) -> None:
+    model = MODELS[kind]()
+    loss = {"label": "binary_crossentropy"} if kind == "functional by dicts" else "binary_crossentropy"
+    model.compile("sgd", loss, weighted_metrics=["accuracy"])
     feed = one().to_keras()
     found = model.fit(feed, epochs=2, validation_data=one().to_keras(), callbacks=[feed.callback], verbose=0)
-    np.testing.assert_allclose(found.history["loss"], history.history["loss"], rtol=1e-5)
+    np.testing.assert_allclose(found.history["loss"], expected.losses, rtol=1e-5)
     assert feed.loader.state_dict()["epoch"] == 1
     scores = model.evaluate(one().to_keras(), verbose=0)
     np.testing.assert_allclose(scores[0], found.history["val_loss"][-1], rtol=1e-5)
     predicted = model.predict(one().to_keras(), verbose=0)
     predicted = predicted["label"] if isinstance(predicted, dict) else predicted
-    np.testing.assert_allclose(predicted, expected.predict(inputs, verbose=0), rtol=1e-4)
+    np.testing.assert_allclose(predicted, expected.predicted, rtol=1e-4)
 
 
 @pytest.mark.parametrize(
     "kind", ["sequential", "functional", "functional by dict", "functional by dicts", "subclassed by array"]
 )
-def test_model_of_one_input_and_target_fits_from_to_tf(one, kind) -> None:
-    model, expected = MODELS[kind](), MODELS["functional"]()
-    structure = "dict" if kind == "functional by dicts" else "auto"
-    losses = []
-    for each, feed in ((model, one().to_tf(structure=structure)), (expected, one().to_keras())):
-        if kind == "functional by dict" and each is model:
-            feed = feed.map(lambda row, *others: ({"row": row}, *others))  # noqa: PLW2901
-        each.compile("sgd", "binary_crossentropy")
-        losses.append(each.fit(feed, epochs=2, shuffle=False, verbose=0).history["loss"])
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+def test_model_of_one_input_and_target_fits_from_to_tf(one, expected, kind) -> None:
+    model = MODELS[kind]()
+    feed = one().to_tf(structure="dict" if kind == "functional by dicts" else "auto")
+    if kind == "functional by dict":
+        feed = feed.map(lambda row, *others: ({"row": row}, *others))
+    model.compile("sgd", "binary_crossentropy")
+    losses = model.fit(feed, epochs=2, shuffle=False, verbose=0).history["loss"]
+    np.testing.assert_allclose(losses, expected.losses, rtol=1e-5)
 
 
 def test_fit_resumed_in_the_middle_of_an_epoch_ends_with_the_same_weights(one) -> None:

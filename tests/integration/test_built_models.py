@@ -6,8 +6,9 @@ import pytest
 
 import penstock as ps
 from built_models import build_both, list_layers, run
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.model.build import build_model
-from penstock.model.options import ModelOptions
+from penstock.settings.model import ModelOptions
 from penstock.transform.pipeline import Pipeline
 
 NUM_RECORDS = 480
@@ -58,7 +59,8 @@ def test_model_of_many_inputs_learns_several_targets(pets):
 def test_code_of_a_stored_pipeline_builds_the_same_model(pets, tmp_path):
     pipeline = Pipeline.fit(pets, note={"length": 8, "mask": True}, age={"indicator": True})
     pipeline.save(tmp_path / "pipeline.json")
-    options = ModelOptions.from_json(ModelOptions(preset="small", text="conv").to_json())
+    table = ModelOptions(preset="small", text="conv").to_json()
+    options = ModelOptions.from_json(JsonValue(table, Document("options")))
     again = Pipeline.load(tmp_path / "pipeline.json")
     first, _ = build_both(pipeline, options)
     _, second = build_both(again, options)

@@ -46,7 +46,7 @@ def inspect(entry: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> dict[s
 
 
 @pytest.mark.parametrize("entry", SOUND, ids=name_entry)
-def test_inspect_corpus_file_counts_what_tensorflow_counts(entry, capsys) -> None:
+def test_inspect_corpus_file_counts_the_same_as_tensorflow(entry, capsys) -> None:
     found = inspect(entry, capsys)
     assert found["files"] == 1
     assert found["records"] == entry["records"]

@@ -1,4 +1,4 @@
-"""Scripts with a training loop of their own: what they learnt, and that each epoch counts by itself."""
+"""Scripts with their own training loop: what they learnt, and that each epoch counts by itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_torch_loop_learns_from_all_inputs_and_counts_each_epoch_from_zero(tmp_p
 
 
 def test_jax_loop_learns_from_all_inputs_and_counts_each_epoch_from_zero(tmp_path) -> None:
-    # A process has one backend of Keras, and that of the other tests is TensorFlow.
+    # A process has one backend of Keras, and the backend of the other tests is TensorFlow.
     program = "import json, custom_loop_jax; print(json.dumps(custom_loop_jax.main()))"
     environment = {**os.environ, "PYTHONPATH": os.fspath(EXAMPLES), "KERAS_BACKEND": "jax"}
     done = subprocess.run(

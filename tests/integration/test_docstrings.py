@@ -1,9 +1,10 @@
-"""The examples in docstrings run, in a folder that holds the data set `pets/` of which they speak."""
+"""The examples in docstrings run, in a folder that holds the data set `pets/` that they use."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -16,6 +17,7 @@ import pytest
 
 import penstock
 import wire
+from each_case import each_case
 from wire.example import Feature, write_example
 from wire.frame import write_records
 
@@ -25,7 +27,7 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
     if not module.name.endswith("_native")
 )
-NAMESPACES = ("errors", "fields", "transform")  # which hold names, and have no example of their own
+NAMESPACES = ("errors", "fields", "transform")  # which hold names, and have no examples
 PETS = {"train": [("Rex", 3.5, 1), ("Mia", 0.5, 0)], "test": [("Tom", 7.0, 1)]}
 
 
@@ -48,35 +50,46 @@ def pets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def has_examples(name: str) -> bool:
+    spec = importlib.util.find_spec(name)
+    return spec is not None and ">>> " in Path(spec.origin or "").read_text()
+
+
+OPTIONAL = {"penstock.transform.tokenizer": "tokenizers", "penstock.bridge.torch": "torch"}
+
+
 @pytest.mark.usefixtures("pets")
-@pytest.mark.parametrize("name", MODULES)
+@pytest.mark.parametrize("name", [name for name in MODULES if has_examples(name)])
 def test_examples_of_module_run(name: str) -> None:
-    if name == "penstock.transform.tokenizer":
-        pytest.importorskip("tokenizers", reason="comes with the extra 'text'")
-    if name == "penstock.bridge.torch":
-        pytest.importorskip("torch", reason="comes with the extra 'torch'")
+    if name in OPTIONAL:
+        pytest.importorskip(OPTIONAL[name])
     result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("name", [name for name in penstock.__all__ if name not in NAMESPACES])
+@each_case("name", [name for name in MODULES if not has_examples(name) and name not in OPTIONAL])
+def test_module_without_examples_can_be_imported(name: str) -> None:
+    assert importlib.import_module(name).__name__ == name
+
+
+@each_case("name", [name for name in penstock.__all__ if name not in NAMESPACES])
 def test_public_name_has_an_example(name: str) -> None:
     text = getattr(penstock, name).__doc__ or ""
-    # What takes seconds is shown as a block of code, which the last test of this module runs.
+    # Examples that take seconds are blocks of code, which the last test of this module runs.
     assert ">>> " in text or "```python" in text
 
 
-@pytest.mark.parametrize("name", penstock.transform.__all__)
+@each_case("name", penstock.transform.__all__)
 def test_public_transform_has_an_example(name: str) -> None:
     assert ">>> " in (getattr(penstock.transform, name).__doc__ or "")
 
 
-@pytest.mark.parametrize("name", [name for name in penstock.fields.__all__ if name != "Role"])  # a Literal
+@each_case("name", [name for name in penstock.fields.__all__ if name != "Role"])  # a Literal
 def test_public_field_has_an_example(name: str) -> None:
     assert ">>> " in (getattr(penstock.fields, name).__doc__ or "")
 
 
-@pytest.mark.parametrize("name", penstock.options.__all__)
+@each_case("name", penstock.options.__all__)
 def test_public_options_have_an_example(name: str) -> None:
     assert ">>> " in (getattr(penstock.options, name).__doc__ or "")
 
@@ -93,7 +106,10 @@ def test_code_blocks_of_public_names_run(tmp_path: Path, monkeypatch: pytest.Mon
     with_blocks = {
         name for name in penstock.__all__ if BLOCK.search(inspect.getdoc(getattr(penstock, name)) or "")
     }
-    in_order = ("train", "Run", "open_run", "evaluate", "export_model", "Predictor", "write_report")
+    in_order = (
+        *("train", "Run", "open_run", "evaluate", "export_model", "Predictor", "write_report"),
+        "cross_validate",
+    )
     assert with_blocks == set(in_order)
     for name in in_order:
         if name == "Run":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import shlex
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from checked_exports import check_exports_here
 from penstock.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -24,6 +26,7 @@ WORKFLOWS = {
     "custom_loop_jax.py",
     "custom_loop_tensorflow.py",
     "custom_loop_torch.py",
+    "hugging_face.py",
     "images_and_text.py",
     "one_table.py",
     "search_options.py",
@@ -33,13 +36,28 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 # Pages that show what every block prints; a block of text after one of Python is what that prints.
 WITH_OUTPUT = {ROOT / "docs" / "tutorial.md"}
-AGAIN = "--- again ---\n"
-TWICE = f"""
-import runpy, sys
-script = sys.argv.pop(1)
-runpy.run_path(script, run_name="__main__")
-print({AGAIN!r}, end="")
-runpy.run_path(script, run_name="__main__")
+# Scripts that write data before anything else: they run again in the folder of their first run.
+TWICE = {"convert_csv_with_images.py", "write_samples.py"}
+# One process for all scripts: the import of the frameworks takes longest.
+RUN = """
+import contextlib, io, json, os, pathlib, runpy, sys, traceback
+found = {}
+for script in sys.argv[1:]:
+    number, _, path = script.partition(":")
+    script, name = path, pathlib.Path(path).name
+    os.mkdir(name)
+    os.chdir(name)
+    found[name] = []
+    for _ in range(int(number)):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            try:
+                runpy.run_path(script, run_name="__main__")
+                error = ""
+            except Exception:
+                error = traceback.format_exc()
+        found[name].append([printed.getvalue(), error])
+    os.chdir("..")
+print(json.dumps(found))
 """
 HAS_TORCH = importlib.util.find_spec("torch") is not None  # comes with the extra "torch"
 # What a person types at the project's root, which the tests themselves are started by.
@@ -100,8 +118,14 @@ def run_console(
             assert find_missing_lines(shown, done.stdout) == [], line
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+WITH_BLOCKS = [document for document in DOCUMENTS if find_blocks(document)]
+
+
+@pytest.mark.parametrize("document", WITH_BLOCKS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_code_blocks_of_document_run(document: Path, tmp_path: Path, monkeypatch, capsys) -> None:
+    if any("export" in block for _, block, _ in find_blocks(document)):
+        pytest.importorskip("keras")
+        check_exports_here(monkeypatch)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -127,31 +151,24 @@ def test_line_that_was_not_printed_is_found() -> None:
     assert find_missing_lines("kind  text\nfield  type\n", printed) == ["field  type"]
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
-def test_example_runs_twice_in_a_folder_of_its_own(script: Path, tmp_path: Path) -> None:
-    if script.name == "feed_torch.py":
-        pytest.importorskip("torch", reason="comes with the extra 'torch'")
-    # One process for both: what takes longest is the import of the frameworks.
-    command = [sys.executable, "-W", "error", "-c", TWICE, str(script)]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:
+    """What each example printed in its runs, and the errors of the runs."""
+    scripts = [
+        f"{2 if path.name in TWICE else 1}:{path}"
+        for path in EXAMPLES
+        if path.name != "feed_torch.py" or HAS_TORCH
+    ]
+    command = [sys.executable, "-W", "error", "-c", RUN, *scripts]
+    folder = tmp_path_factory.mktemp("examples")
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    printed = done.stdout.split(AGAIN)
-    assert len(printed) == 2
-    assert all(printed)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_readme_has_blocks_of_both_kinds() -> None:
-    languages = {language for language, *_ in find_blocks(ROOT / "README.md")}
-    assert languages == {"python", "console"}
-
-
-def test_format_page_names_tests_that_exist() -> None:
-    named = set(re.findall(r"`(test_\w+)`", (ROOT / "docs" / "format.md").read_text()))
-    there = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
-    assert named
-    assert [name for name in sorted(named) if f"def {name}(" not in there] == []
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_document_has_no_placeholder_left(document: Path) -> None:
-    assert re.findall(r"^[A-Z]{5,}$", document.read_text(), re.MULTILINE) == []
+@pytest.mark.parametrize("name", [path.name for path in EXAMPLES])
+def test_example_runs_in_a_separate_folder(name: str, runs: dict[str, list[tuple[str, str]]]) -> None:
+    if name == "feed_torch.py":
+        pytest.importorskip("torch", reason="comes with the extra 'torch'")
+    assert [error for _, error in runs[name]] == [""] * (2 if name in TWICE else 1)
+    assert all(printed for printed, _ in runs[name])

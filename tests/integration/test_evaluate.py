@@ -75,7 +75,7 @@ def found(run, pets):
     return ps.evaluate(run, pets["test"], slices=["shelter"], bootstrap=100)
 
 
-def test_scores_of_a_run_are_those_of_keras(run, pets, found) -> None:
+def test_scores_of_a_run_equal_the_scores_of_keras(run, pets, found) -> None:
     inputs, targets = next(iter(pets["test"].loader(run.pipeline, batch_size=1000)))
     predicted = run.predictor()(inputs)
     scores, truth = found.targets["adopted"], targets["adopted"]

@@ -26,7 +26,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, env=variables)
 
 
-def test_batches_on_a_device_are_those_of_the_loader():
+def test_batches_on_a_device_equal_batches_of_the_loader():
     pytest.importorskip("jax")
     done = run("--device=cpu", "--only=to_jax", "--records=160", "--batch-size=16", "--seconds=0.2")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -59,6 +59,6 @@ def test_batch_that_differs_is_found(got, fault):
         gpu._compare(got, {"a": np.array([1, 2])})
 
 
-def test_ratio_of_installs_is_that_of_the_second_to_the_first():
+def test_ratio_of_installs_divides_the_second_by_the_first():
     table = load("installs").compare("a", "b", 3, lambda python: {"call": {"a": 2.0, "b": 3.0}[python]})
     assert table.splitlines()[1].split() == ["call", "2.000", "3.000", "1.500", "(1.500", "-", "1.500)"]

@@ -154,7 +154,7 @@ def test_first_block_of_readme_is_found():
     assert all(line.startswith("penstock ") for line in commands)
 
 
-def test_first_block_leaves_out_what_belongs_to_a_clone():
+def test_first_block_leaves_out_commands_of_a_clone():
     text = (
         "```console\n$ pip install .\n…\n$ penstock demo\n```\n```python\na = 1\n```\n```python\nb = 2\n```\n"
     )

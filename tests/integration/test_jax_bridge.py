@@ -1,4 +1,4 @@
-"""`loader.to_jax()`: what its batches are, where, in which shapes; what is put ahead, and what is taken."""
+"""`loader.to_jax()`: its batches, their devices and shapes; batches put ahead, and batches taken."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_iteration_that_is_left_is_followed_by_next_epoch_as_with_loader(pets) -
 
 
 @pytest.mark.parametrize("prefetch", [0, 2, 50])
-def test_state_counts_what_was_taken_and_not_what_was_put_ahead(pets, prefetch) -> None:
+def test_state_counts_taken_batches_and_not_batches_put_ahead(pets, prefetch) -> None:
     loader = make_loader(pets, repeat=2)
     feed = loader.to_jax(prefetch=prefetch)
     for number, _ in enumerate(feed):
@@ -345,7 +345,7 @@ def test_map_of_varying_length_is_padded_with_zeros(pets) -> None:
         return {"many": np.repeat(numbers[:, None] + 1, int(numbers.max()) % 5 + 1, axis=1)}
 
     pipeline = make_pipeline(pets)
-    pipeline.map(repeat, ["number"], [Output("many", "int64", (None,))], keep=True)
+    pipeline = pipeline.map(repeat, ["number"], [Output("many", "int64", (None,))], keep=True)
     loader = make_loader(pets, pipeline)
     for (inputs, _), (arrays, _) in zip(loader.to_jax(), loader.read(0), strict=True):
         width = arrays["many"].shape[1]

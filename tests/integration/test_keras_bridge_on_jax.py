@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("keras")
 pytest.importorskip("jax")
 
-# The steps only note their batches: what is tested is which they are, and where the loader is.
+# The steps only note their batches: the tests compare the batches, and the position of the loader.
 SETUP = """
 import sys, threading, warnings
 from pathlib import Path
@@ -81,11 +81,11 @@ class PlacesAtStepEnd(Places):
         self.ends.append(self.loader.position)
 """
 
-# In a file of its own, so that a failed assertion shows its line.
+# In a separate file, so that a failed assertion shows its line.
 CHECKS = """
 from setup_jax import *
 
-# The logs of steps, which wait for the device, are read in other threads than that of `fit`.
+# The logs of steps, which wait for the device, are read in other threads than the thread of `fit`.
 # This comes first: the threads of a run that fails, below, may end later.
 threads = []
 make_logs = callback_list.python_utils.pythonify_logs
@@ -148,7 +148,7 @@ for kind, get_iterator in KINDS.items():
         assert seen == read(loader, 2)[taken:], (kind, taken)
         assert loader.position == (1, 7), (kind, taken)
 
-    # Epochs that are cut: Keras starts a new iteration after six batches, those of one epoch.
+    # Epochs that are cut: Keras starts a new iteration after six batches, the batches of one epoch.
     seen, loader = [], make_loader(pets, last="drop")
     feed, model = loader.to_keras(), make_model(seen)
     model.fit(feed, epochs=5, steps_per_epoch=3, verbose=0, callbacks=[feed.callback])

@@ -13,9 +13,9 @@ from PIL import Image as Pixels
 import penstock as ps
 from manifest_folders import write_dataset
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.jobs.check.inspect import InspectOptions, inspect
-from penstock.jobs.check.tensorflow_code import write_parser
-from penstock.shards.tfds import TFDS_NAMES, describe_tfds
+from penstock.format.tfds import TFDS_NAMES, describe_tfds
+from penstock.jobs.check.code.tensorflow import write_parser
+from penstock.jobs.check.inspect import inspect
 from record_files import PAYLOADS, example, row_numbers
 from wire.example import Feature, SequenceExample, write_sequence_example
 
@@ -155,7 +155,7 @@ def parse_all(tf: Any, code: str, paths: list[str]) -> list[dict[str, Any]]:
 
 
 def test_tensorflow_parses_the_shards_with_the_code_that_inspect_prints(tf, folder):
-    found = inspect(folder, InspectOptions())
+    found = inspect(folder)
     code = write_parser(found.schema, found.survey.payload)
     paths = sorted(str(path) for path in folder.glob("train-*.tfrecord"))
     parsed = parse_all(tf, code, paths)
@@ -260,7 +260,7 @@ def test_tfds_reads_the_folder_with_the_same_values_and_counts(tfds, folder):
 
 
 def test_tfrecord_package_reads_by_our_index(tmp_path):
-    # In a process of its own: it loads torch where there is one.
+    # In a separate process: it loads torch where there is one.
     write_dataset(tmp_path, {"train": [PAYLOADS]})
     shard = tmp_path / "train-00000-of-00001.tfrecord"
     code = """

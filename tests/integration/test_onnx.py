@@ -11,7 +11,7 @@ import sys
 import pytest
 
 import penstock as ps
-from exported_runs import TARGETS, make_rows, make_run
+from exported_runs import TARGETS, make_rows, share_run
 
 pytest.importorskip("keras")
 pytest.importorskip("onnx")
@@ -37,8 +37,8 @@ print(json.dumps(predictor.predict(json.load(sys.stdin)).to_pylist()))
 """
 
 
-def test_run_predicts_without_tensorflow_and_keras(tmp_path):
-    rows, run = make_rows(), make_run(tmp_path)
+def test_run_predicts_without_tensorflow_and_keras(tmp_path, tmp_path_factory):
+    rows, run = make_rows(), share_run(tmp_path_factory)
     done = ps.export_model(run, tmp_path / "out", format="onnx")
     assert done.check.is_fresh
     assert max(done.check.differences.values()) <= 1e-5

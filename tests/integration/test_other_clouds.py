@@ -25,7 +25,7 @@ def table(seed: int = 0) -> dict[str, object]:
 
 
 def convert(out, seed: int = 0, **options: object):
-    return ps.convert(table(seed), out, target="sold", num_shards=2, workers=1, **options)
+    return ps.convert(table(seed), out, target="sold", num_shards=2, num_threads=1, **options)
 
 
 def hashes(dataset) -> list[str]:
@@ -98,20 +98,21 @@ def test_the_manifest_is_written_only_if_absent_or_unchanged(cloud, scheme):
 @both
 @pytest.mark.parametrize("overwrite", [False, True])
 def test_of_two_writers_one_wins(cloud, monkeypatch, scheme, overwrite):
-    from penstock.shards import remote_staging  # noqa: PLC0415 - with obstore
+    from penstock.storage.stored import Stored  # noqa: PLC0415 - with obstore
 
     out = f"{scheme}://animals/pets"
     if overwrite:
         convert(out, seed=5)
-    put_if = remote_staging.put_if
+    write = Stored.write
     won = []
 
-    def late(path, data, etag):
-        monkeypatch.setattr(remote_staging, "put_if", put_if)
-        won.append(hashes(convert(out, seed=1, overwrite=overwrite)))
-        return put_if(path, data, etag)
+    def late(file, data, *, over=None, **options):
+        if over is not None:
+            monkeypatch.setattr(Stored, "write", write)
+            won.append(hashes(convert(out, seed=1, overwrite=overwrite)))
+        return write(file, data, over=over, **options)
 
-    monkeypatch.setattr(remote_staging, "put_if", late)
+    monkeypatch.setattr(Stored, "write", late)
     with pytest.raises(BusyError):
         convert(out, seed=2, overwrite=overwrite)
     assert hashes(ps.open(out)) == won[0]

@@ -1,4 +1,4 @@
-"""The script that draws the pictures of the docs runs, and draws what is shown there."""
+"""The script that draws the pictures of the docs runs, and draws the pictures shown there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a trained run back to raw rows: predictions of a CSV are those of its converted records."""
+"""From a trained run back to raw rows: predictions of a CSV equal predictions of its converted records."""
 
 import json
 
@@ -10,10 +10,13 @@ import pytest
 import penstock as ps
 from image_files import png, scene
 from penstock.cli.main import main
-from penstock.errors import OptionError
-from penstock.training.run import open_run, save_weights
-from penstock.training.run_files import OWN_MODEL, PIPELINE_NAME, write_run_config
+from penstock.errors import OptionError, SchemaError
+from penstock.training.run import open_run
+from penstock.training.run_config import OWN_MODEL
+from penstock.training.run_files import PIPELINE_NAME
+from penstock.training.run_model import save_weights
 from raising import containing, raises_with
+from run_tables import write_tables
 
 NUM_ROWS = 60
 WORDS = ("quiet", "playful", "old", "friendly", "shy")
@@ -46,7 +49,7 @@ def trained(tmp_path_factory):
 def write_run(folder, model, pipeline, settings):
     """Write what training leaves; how good a model is does not matter here."""
     folder.mkdir()
-    write_run_config(folder, settings)
+    write_tables(folder, settings)
     pipeline.save(folder / PIPELINE_NAME)
     save_weights(folder, model, pipeline)
 
@@ -98,9 +101,12 @@ def test_folder_of_a_run_and_the_command_give_the_same(trained, tmp_path, capsys
     assert written["adopted"].to_pylist() == table["adopted"].to_pylist()
 
 
-def test_columns_that_may_be_missing_need_not_be_there(trained):
+def test_columns_that_may_be_missing_need_not_be_there_where_that_is_allowed(trained):
     _, run = trained
-    found = ps.predict(run, [{"kind": "c", "zip": "00001", "about": "shy", "photo": png(scene(9, 9))}])
+    rows = [{"kind": "c", "zip": "00001", "about": "shy", "photo": png(scene(9, 9))}]
+    with raises_with(SchemaError, "no column 'age'", field="age"):
+        ps.predict(run, rows)
+    found = ps.predict(run, rows, allow_missing_columns=True)
     assert found.notes == (containing("'age'", "missing"),)
     assert found.table.schema.names[:3] == ["row", "adopted", "adopted_probability"]
     assert found.table.schema.names[-1] == "price"

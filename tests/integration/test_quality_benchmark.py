@@ -40,19 +40,6 @@ def run(folder: Path, *arguments: str) -> tuple[subprocess.CompletedProcess[str]
     return done, json.loads(out.read_text())["results"] if out.is_file() else []
 
 
-def test_default_command_is_scored_on_a_table(tmp_path: Path) -> None:
-    options = ("--", "--epochs", "1", "--preset", "small")
-    done, results = run(tmp_path, "--sets", "census", "--contestants", "penstock", *options)
-    assert done.returncode == 0, done.stderr
-    (result,) = results
-    assert 0 < result["validation"]["auc"] <= 1
-    assert 0 < result["test"]["auc"] <= 1
-    assert 0 <= result["test"]["ece"] <= 1
-    assert 0 < result["test"]["least_ece"] < 1
-    assert result["epochs"] == 1
-    assert "| census" in done.stdout
-
-
 def test_peers_are_scored_on_text_and_table(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     done, results = run(tmp_path, "--sets", "words,shapes", "--contestants", "boosting,linear,both")

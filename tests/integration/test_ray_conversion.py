@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from penstock.shards.remote_folders import find_unused
+from penstock.shards.staging.store_folders import find_unused
 from penstock.storage.object_store import fetch, list_objects, look_up, put_file
+from penstock.storage.paths import locate
 from penstock.storage.store_path import StorePath
 from ray_driver import CASES, convert_case, fingerprint
 from ray_nodes import RayNodes, run_driver, start_driver
@@ -136,9 +137,7 @@ def list_shards(manifest: dict[str, object]) -> dict[str, str]:
 @pytest.mark.parametrize(
     "stages", [("reading", "writing"), pytest.param(("writing", "reading"), marks=pytest.mark.long)]
 )
-def test_three_nodes_of_which_one_is_killed_disk_and_store_have_the_same_shards(
-    nodes, tmp_path, bucket, stages
-):
+def test_three_nodes_with_one_killed_disk_and_store_have_the_same_shards(nodes, tmp_path, bucket, stages):
     here = convert_here(tmp_path, "csv")["files"]
     manifest = read_manifest(tmp_path / "local" / "csv")
     shards = list_shards(manifest)
@@ -167,7 +166,7 @@ def test_killed_driver_leaves_no_data_set_in_the_store_and_is_resumed(nodes, tmp
     driver.communicate()
     assert driver.returncode == -signal.SIGKILL
     assert look_up(bucket / "csv/penstock.json") is None
-    (folder,) = find_unused(bucket / "csv")
+    (folder,) = find_unused(locate(bucket / "csv"))
     assert len(list(folder.list_indexed())) >= 3
     if engine == "ray":
         run_driver(nodes, {**request, "kill": [], "choices": {"resume": True}})

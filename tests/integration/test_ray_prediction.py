@@ -14,8 +14,8 @@ import pytest
 
 import penstock as ps
 from exported_runs import SMALL, build, make_rows, make_run, write_run
+from penstock.jobs.evaluate.evaluate import evaluate
 from penstock.jobs.export.export import export_model
-from penstock.jobs.predict.evaluate import evaluate
 from penstock.jobs.predict.predict import predict
 from penstock.storage.object_store import fetch, list_objects, put_file
 from penstock.storage.store_path import StorePath
@@ -23,9 +23,9 @@ from store_server import empty_bucket, set_environment
 
 KILLED = """
 import json, os, signal, sys
-from penstock.jobs.predict import ray_model
+from penstock.distributed import ray_model
 from penstock.jobs.predict.predict import run_prediction
-from penstock.jobs.predict.options import PredictOptions
+from penstock.settings.prediction import PredictOptions
 request = json.loads(sys.argv[1])
 ray_model._GROUP_BATCHES = 2
 def on_progress(progress):
@@ -173,7 +173,7 @@ def test_killed_prediction_to_a_store_is_resumed_from_the_store(ray_nodes, data,
 
 
 @pytest.mark.long  # TensorFlow is loaded twice
-def test_scores_on_a_cluster_are_those_of_one_process(ray_nodes, data):
+def test_scores_on_a_cluster_equal_scores_of_one_process(ray_nodes, data):
     for given in (data / "new.jsonl", data / "set"):
         done = start(ray_nodes, data, EVALUATED, data=str(given))
         assert done.returncode == 0, done.stderr[-3000:]

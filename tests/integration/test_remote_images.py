@@ -81,7 +81,7 @@ def assert_equal(remote, near) -> None:
     assert remote.manifest.statistics == near.manifest.statistics
 
 
-@pytest.mark.parametrize("options", [{}, {"resize": 16}, {"workers": 1, "shuffle": False}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"resize": 16}, {"num_threads": 1, "shuffle": False}], ids=str)
 def test_images_by_class_in_a_store_give_the_same_shards(s3, s3_port, photos, tmp_path, options):
     remote = ps.convert(upload(s3_port, photos), "s3://animals/out", num_shards=3, **options)
     near = ps.convert(photos, tmp_path / "out", num_shards=3, **options)
@@ -161,7 +161,7 @@ def test_images_are_requested_many_at_a_time(s3, s3_port, photos, tmp_path):
 
     s3._handle = count
     s3.latency = 0.02
-    ps.convert(source, tmp_path / "out", workers=1)
+    ps.convert(source, tmp_path / "out", num_threads=1)
     assert most[0] >= 8
     images = [each for each in s3.requests if each.method == "GET" and each.key.endswith(".jpg")]
     assert len(images) <= 2 * NUM_ROWS + 64  # encoded once, written once, and the first bytes of some
@@ -222,7 +222,7 @@ def test_an_image_that_changes_is_an_error(s3, s3_port, photos, tmp_path, is_del
 
     s3.fault = replace_it
     with pytest.raises(kind) as caught:
-        ps.convert(source, tmp_path / "out", workers=1)
+        ps.convert(source, tmp_path / "out", num_threads=1)
     assert caught.value.path == f"s3://animals/{KEY}"
     assert not (tmp_path / "out").exists()
 
@@ -292,12 +292,12 @@ def hostile(s3, s3_port, tmp_path):
         "LOCAL",
     ],
 )
-def test_cells_cannot_name_what_was_not_allowed(s3, hostile, tmp_path, cell):
+def test_cells_cannot_name_files_that_are_not_allowed(s3, hostile, tmp_path, cell):
     cell = str(tmp_path / "local.jpg") if cell == "LOCAL" else cell
     with pytest.raises(CellError) as caught:
         hostile(cell)
     assert caught.value.field == "photo"
-    assert "--files-from" in caught.value.advice
+    assert "files_from=[URL]" in caught.value.advice
     assert {each.key for each in s3.requests} <= {"tables/pets.csv", "tables/pets.csv/penstock.json", ""}
 
 
@@ -314,7 +314,7 @@ def test_cells_cannot_name_what_was_not_allowed(s3, hostile, tmp_path, cell):
         ("LOCAL", ("FOLDER",)),
     ],
 )
-def test_cells_can_name_what_is_beside_the_table_or_allowed(hostile, tmp_path, cell, allowed):
+def test_cells_can_name_files_beside_the_table_or_allowed_files(hostile, tmp_path, cell, allowed):
     cell = str(tmp_path / "local.jpg") if cell == "LOCAL" else cell
     allowed = tuple(str(tmp_path) if each == "FOLDER" else each for each in allowed)
     assert hostile(cell, files_from=allowed).manifest.num_records == 1

@@ -18,10 +18,15 @@ from raising import raises_with
 
 tf = pytest.importorskip("tensorflow")
 pytest.importorskip("keras")
+from penstock.bridge.graph import image as graph_image  # noqa: E402
+from penstock.bridge.graph.site import tf as tf_term  # noqa: E402
 from penstock.export import saved_model as module  # noqa: E402
 from penstock.export import serve_rows  # noqa: E402
 from penstock.jobs.export import served_check  # noqa: E402
+from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
 from penstock.training.run import make_ensemble  # noqa: E402
+from penstock.training.run_config import RunConfig  # noqa: E402
+from penstock.transform.pipeline_parts import with_transforms, without_targets  # noqa: E402
 
 SERVE = """
 import base64, json, sys
@@ -97,7 +102,7 @@ def make_ensemble_run(folder):
     for number in (1, 2):
         write_run(folder / f"member-{number}", build(pipeline, number), pipeline, settings)
     members = [ps.open_run(folder / f"member-{number}") for number in (1, 2)]
-    return make_ensemble(folder, {"data": str(folder / "set")}, members)
+    return make_ensemble(folder, RunConfig(data=str(folder / "set")), members)
 
 
 TABLE_ROWS = [{name: each for name, each in row.items() if name not in TARGETS} for row in make_rows()]
@@ -122,7 +127,7 @@ def run_here(_, arguments):
 
 @pytest.fixture(scope="module")
 def exports(runs, tmp_path_factory):
-    """Exports by name, all checked: that of the table in a new process."""
+    """Exports by name, all checked: the export of the table in a new process."""
     folder = tmp_path_factory.mktemp("exports")
     done = {"table": ps.export_model(runs["table"], folder / "table", format="saved_model")}
     with pytest.MonkeyPatch.context() as patch:
@@ -222,6 +227,7 @@ def test_images_are_served_within_a_thousandth(runs, exports, answers):
     assert done.check.tolerance == 1e-3
     assert done.check.differences["sold"] <= 1e-3
     assert 0 <= done.check.images["photo"] <= 1  # of 255
+    assert done.check.num_files == 79
     expected = ps.predict(runs["images"], runs["images"].data, split="train").table
     found = answers["images"]["rows"]["sold_probability"]
     np.testing.assert_allclose(found, expected["sold_probability"].to_numpy(), atol=1e-3)
@@ -235,13 +241,35 @@ def test_preprocessing_that_differs_is_an_error_that_names_its_field(runs, tmp_p
     def make_other(pipeline, forms):
         scale = pipeline.transforms["visits"]
         changed = replace(scale.fitted, shift=(scale.fitted.shift[0] + 0.5,))
-        return make(pipeline.with_transforms({"visits": replace(scale, fitted=changed)}), forms)
+        return make(with_transforms(pipeline, {"visits": replace(scale, fitted=changed)}), forms)
 
     monkeypatch.setattr(module, "make_preprocessing", make_other)
     monkeypatch.setattr(served_check, "run_process", run_here)
     with pytest.raises(ExportError) as caught:
         ps.export_model(runs["table"], tmp_path / "out", format="saved_model")
     assert caught.value.field == "visits"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_y05_check_finds_a_saved_model_that_ignores_the_orientation_of_a_png(runs, tmp_path, monkeypatch):
+    """No row of the data has such a file: the check makes it."""
+    monkeypatch.setattr(graph_image, "find_png_chunk", lambda page, data, name: tf_term.constant(""))
+    monkeypatch.setattr(served_check, "run_process", run_here)
+    with raises_with(ExportError, "a PNG with EXIF orientation", field="photo"):
+        ps.export_model(runs["images"], tmp_path / "out", format="saved_model")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_y05_check_finds_a_bundle_that_ignores_orientations(runs, tmp_path, monkeypatch):
+    def ask_here(chosen, export, folder, model_file=None):
+        opened = chosen.load().open_model(export)
+        photo = replace(opened.pipeline.transforms["photo"], orient=False)
+        other = without_targets(with_transforms(opened.pipeline, {"photo": photo}))
+        return ask_model(opened.predictor(), other, folder)
+
+    monkeypatch.setattr("penstock.jobs.export.check._ask_process", ask_here)
+    with raises_with(ExportError, "with EXIF orientation", field="photo"):
+        ps.export_model(runs["images"], tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
 
 

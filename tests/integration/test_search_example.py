@@ -5,7 +5,7 @@ import pytest
 
 import penstock as ps
 from example_scripts import run_example
-from penstock.training.run_files import read_run_config
+from run_tables import read_tables
 
 pytest.importorskip("keras")
 
@@ -20,7 +20,7 @@ def test_search_chooses_by_validation_and_finds_the_same_again(tmp_path, monkeyp
         folder = tmp_path / trial.user_attrs["run"]
         run = ps.open_run(folder)
         assert trial.value == pytest.approx(min(row["val_data_loss"] for row in run.history))
-        settings = read_run_config(folder / "run.yaml")
+        settings = read_tables(folder / "run.yaml")
         assert settings["train"]["learning_rate"] == trial.params["learning_rate"]
         assert settings["model"]["dropout"] == trial.params["dropout"]
     assert first.best_value == min(trial.value for trial in first.trials)

@@ -18,12 +18,14 @@ pytest.importorskip("myst_nb")
 pytest.importorskip("keras")
 
 import penstock
-from built_site import ROOT, build_site, read_inventory
+from built_site import ROOT, build_site, read_inventory, share_site
 from penstock.dataset import Split
 from penstock.score.evaluation import Evaluation
+from penstock.settings.commands import COMMANDS
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.loading import LoadOptions
 
 sys.path.insert(0, str(ROOT / "docs" / "extensions"))
-import command_reference
 import docstring_markup
 import repository_links
 
@@ -41,10 +43,7 @@ CLASSES = {
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    out = tmp_path_factory.mktemp("site")
-    done = build_site(out)
-    assert done.returncode == 0, done.stderr
-    return out
+    return share_site(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -153,10 +152,10 @@ def test_reference_has_no_private_name(inventory):
     assert [name for name in names if any(part.startswith("_") for part in name.split("."))] == []
 
 
-@pytest.mark.parametrize("command", command_reference.COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_flag_of_a_command_is_in_the_reference(inventory, command):
-    flags = command_reference.make_parser(command)._option_string_actions
-    assert "--help" in flags
+    flags = COMMANDS[command].list_flags()
+    assert "--json" in flags
     assert [flag for flag in flags if f"penstock-{command}.{flag}" not in inventory] == []
 
 
@@ -258,10 +257,23 @@ def test_code_block_of_a_docstring_becomes_a_directive():
     ]
 
 
-def test_attributes_of_base_classes_are_added_to_those_of_a_class():
+def test_attributes_of_base_classes_are_added_to_a_class():
     lines = inspect.getdoc(penstock.fields.Category).splitlines()
     attributes = docstring_markup.read_attributes(
         docstring_markup.add_inherited(penstock.fields.Category, lines)
     )
-    assert list(attributes) == ["dtype", "values", "role", "default", "optional", "key"]
+    assert list(attributes) == ["dtype", "values", "unlabelled", "role", "default", "optional", "key"]
     assert docstring_markup.list_defaults(penstock.fields.Category)["role"] == "'input'"
+
+
+def test_options_have_the_flags_of_the_commands_that_take_them():
+    convert, load = (
+        docstring_markup.add_flags(group, inspect.getdoc(group).splitlines())
+        for group in (ConvertOptions, LoadOptions)
+    )
+    threads = " ".join(docstring_markup.read_attributes(convert)["num_threads"])
+    assert threads.endswith(
+        "On the command line ``--threads``. Also ``workers`` and ``--workers``, as in earlier versions."
+    )
+    assert "--" not in "".join(load)
+    assert docstring_markup.list_defaults(LoadOptions)["batch_size"] == "32"

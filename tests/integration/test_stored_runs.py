@@ -14,7 +14,7 @@ from penstock.errors import ExportError, NoSuchPathError, PathError, StateError,
 from store_server import get_object, list_keys, put_object, upload_folder
 
 pytest.importorskip("keras")
-from exported_runs import make_rows, make_run
+from exported_runs import make_rows, share_run
 
 RUN = "s3://animals/runs/pets"
 
@@ -22,7 +22,7 @@ RUN = "s3://animals/runs/pets"
 @pytest.fixture(scope="module")
 def local(tmp_path_factory):
     """A run on a disk, whose data is beside it."""
-    return make_run(tmp_path_factory.mktemp("local"))
+    return share_run(tmp_path_factory)
 
 
 @pytest.fixture

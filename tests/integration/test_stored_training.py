@@ -21,7 +21,8 @@ from store_server import get_object, list_keys, put_object, set_environment
 from training_data import Interruption, interrupt_after
 
 pytest.importorskip("keras")
-from penstock.jobs.train import store_claim, stored_run
+from penstock.jobs.train.run_folder import store_claim, store_run
+from penstock.storage.paths import locate
 from penstock.storage.store_path import StorePath
 from penstock.training.progress import SilentWatcher, TrainingProgress
 
@@ -47,7 +48,7 @@ def temporary(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "temporary"
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setattr(stored_run, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(store_run, "_POLL_SECONDS", 0.02)
     return folder
 
 
@@ -111,11 +112,12 @@ def test_raw_data_ensembles_and_folds_are_stored_with_their_runs(s3, s3_port, te
     assert ps.predict(opened, rows).to_pylist() == ps.predict(run, rows).to_pylist()
     assert read_weights(train(None, RUN, resume=True, epochs=1)) == read_weights(run)
 
-    found = train("s3://animals/runs/a/data", "s3://animals/runs/folds", folds=2, epochs=1)
+    given = {"out": "s3://animals/runs/folds", "model_options": MODEL, **OPTIONS, "epochs": 1}
+    found = ps.cross_validate("s3://animals/runs/a/data", folds=2, **given)
     assert [str(each) for each in found.runs] == [f"s3://animals/runs/folds/fold-{n}" for n in (1, 2)]
     assert get_object(s3_port, "animals", "runs/folds/predictions.parquet") is not None
     assert ps.evaluate(found.runs[0], bootstrap=0, importance=False).records > 0
-    again = train(None, "s3://animals/runs/folds", folds=2, epochs=1, resume=True)
+    again = ps.cross_validate(None, **given, resume=True)
     assert again.means == found.means
     assert list_left(temporary) == []
 
@@ -157,7 +159,7 @@ OUT = StorePath("s3", "animals", "runs/a")
 
 
 def open_folder(**options):
-    return stored_run.stored_run(OUT, **{"resume": False, "note": lambda _: None, **options})
+    return store_run.run_in_store(locate(OUT), **{"resume": False, "note": lambda _: None, **options})
 
 
 def test_files_are_uploaded_while_training_runs_and_the_state_last(s3, s3_port):
@@ -222,7 +224,7 @@ def test_training_ends_when_another_process_takes_over(s3, s3_port):
 
 
 def test_store_that_fails_for_a_while_delays_uploads_only(s3, s3_port, impatient, monkeypatch, caplog):
-    monkeypatch.setattr(stored_run, "_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(store_run, "_PAUSE_SECONDS", 0.05)
     with open_folder() as run:
         s3.fault = lambda request: 500 if request.method == "PUT" else None
         write(run.folder, "state.json", "1")
@@ -264,7 +266,7 @@ def test_failed_call_leaves_nothing_in_the_store(s3, s3_port, temporary):
     with pytest.raises(NoSuchPathError):
         train("s3://animals/none", RUN)
     with pytest.raises(ps.errors.OptionError):
-        train(table(), RUN, target="tall", folds=2, ensemble=2)
+        train(table(), RUN, target="tall", ensemble=2, callbacks=[object()])
     assert list_keys(s3_port, "animals") == []
     assert list_left(temporary) == []
 

@@ -86,7 +86,7 @@ def same(found: Any, given: Any) -> None:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-def test_tensorflow_parses_every_type_of_field_to_what_was_converted(tf, tmp_path, compression):
+def test_tensorflow_parses_every_type_of_field_to_the_converted_values(tf, tmp_path, compression):
     out = tmp_path / "out"
     ps.convert(TABLE, out, fields=FIELDS, num_shards=2, compression=compression, nan="value")
     rows = parsed_rows(tf, out, "GZIP" if compression == "gzip" else "")
@@ -114,7 +114,7 @@ def test_tensorflow_parses_the_same_values_as_penstock(tf, tmp_path):
     assert num_rows == NUM_ROWS
 
 
-def test_tensorflow_parses_sequence_examples_to_what_was_converted(tf, tmp_path):
+def test_tensorflow_parses_sequence_examples_to_the_converted_values(tf, tmp_path):
     def row(number: int) -> dict[str, Any]:
         steps = range(number % 4)
         return {

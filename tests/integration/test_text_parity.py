@@ -128,7 +128,7 @@ def test_texts_of_any_characters_become_the_ids_that_keras_gives(keras, seed):
 
 @pytest.mark.parametrize("standard", STANDARDS)
 @pytest.mark.parametrize("mode", MODES)
-def test_texts_under_each_option_become_what_keras_gives(keras, standard, mode):
+def test_texts_under_each_option_equal_keras(keras, standard, mode):
     for seed, size in enumerate([None, 3, 7, 100]):
         rng = np.random.default_rng(seed)
         check_parity(
@@ -140,7 +140,7 @@ def test_texts_under_each_option_become_what_keras_gives(keras, standard, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_texts_that_are_not_split_become_what_keras_gives(keras, mode):
+def test_texts_that_are_not_split_equal_keras(keras, mode):
     texts = [b"The cat!", b"the cat", b"", b"...", b" a  b ", b"[UNK]", b"a b", b"\0", b"\xc2\xa0", b"\xff"]
     transform = fit(Tokenize(split=None, output=mode, standardize="lower"), Text(), strings(texts))
     layer = vectorize(keras, texts, split=None, output_mode=MODES[mode], standardize="lower")
@@ -151,7 +151,7 @@ def test_texts_that_are_not_split_become_what_keras_gives(keras, mode):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("with_specials", [False, True])
-def test_texts_by_a_vocabulary_that_is_given_become_what_keras_gives(keras, mode, with_specials):
+def test_texts_with_a_given_vocabulary_equal_keras(keras, mode, with_specials):
     specials = [] if not with_specials else ["", "[UNK]"] if mode == "index" else ["[UNK]"]
     words = [*specials, "the", "caf\u00e9", "Upper", "cat"]
     transform = fit(Tokenize(output=mode, vocabulary=words), Text(), strings(["not read"]))
@@ -161,7 +161,7 @@ def test_texts_by_a_vocabulary_that_is_given_become_what_keras_gives(keras, mode
     np.testing.assert_array_equal(run(transform, strings(texts)), np.asarray(layer(texts)))
 
 
-def test_texts_that_are_ragged_become_what_keras_gives(keras):
+def test_ragged_texts_equal_keras(keras):
     texts = [b"the cat sat", b"", b"a cat"]
     layer = vectorize(keras, texts, ragged=True)
     found = run(fit(Tokenize(ragged=True), Text(), strings(texts)), strings(texts))

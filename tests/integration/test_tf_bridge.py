@@ -54,7 +54,7 @@ def count_threads() -> int:
     return sum(thread.name.startswith("penstock") for thread in threading.enumerate())
 
 
-def test_element_spec_of_dataset_is_that_of_signature(pets) -> None:
+def test_element_spec_of_dataset_equals_signature(pets) -> None:
     dataset = make_loader(pets).to_tf(structure="dict")
     assert dataset.element_spec == (
         {
@@ -154,7 +154,7 @@ def test_look_at_first_batch_costs_no_epoch(pets) -> None:
 
 
 @both_ways
-def test_position_is_that_of_batch_taken_last(pets, way) -> None:
+def test_position_is_the_position_of_the_last_taken_batch(pets, way) -> None:
     loader = make_loader(pets)
     for step, _ in enumerate(way(loader.to_tf(structure="dict")), 1):
         assert loader.position == (0, step)
@@ -463,7 +463,7 @@ def test_fit_sees_epoch_after_epoch(pets) -> None:
     adopted = keras.layers.Dense(1, "sigmoid")(age[:, None])
     model = Seeing({"number": number, "age": age, "kind": kind}, {"adopted": adopted})
     model.compile("sgd", {"adopted": "binary_crossentropy"}, run_eagerly=True)
-    # Keras warns that it does not shuffle a tf.data.Dataset, unless it is told not to.
+    # Keras warns that it does not shuffle a tf.data.Dataset, unless that is turned off.
     model.fit(loader.to_tf(structure="dict"), epochs=3, verbose=0, shuffle=False)
     assert seen == read_epochs(loader, 3)
     assert loader.position == (2, NUM_STEPS)
@@ -523,3 +523,26 @@ def test_iterators_that_are_unfinished_at_exit_end_without_an_error(tmp_path):
     assert (result.returncode, result.stdout) == (3, "2\n")
     assert "finalizing" not in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_exit_waits_for_an_iterator_that_another_thread_holds(monkeypatch):
+    from penstock.bridge import tensorflow as bridge  # noqa: PLC0415 - needs TensorFlow
+
+    monkeypatch.setattr(bridge, "_UNFINISHED", weakref.WeakSet())
+    # As a thread of TensorFlow holds it for a moment after it has returned a batch, also the last one.
+    held = [bridge._Iteration(iter(()))]
+    assert list(held[0]) == []
+    thread = threading.Timer(0.1, held.clear)
+    thread.start()
+    bridge._wait_for_end(30.0)
+    assert not held
+    thread.join()
+
+
+def test_exit_does_not_wait_for_ever_for_an_iterator(monkeypatch):
+    from penstock.bridge import tensorflow as bridge  # noqa: PLC0415 - needs TensorFlow
+
+    monkeypatch.setattr(bridge, "_UNFINISHED", weakref.WeakSet())
+    held = bridge._Iteration(iter(()))
+    bridge._wait_for_end(0.01)
+    assert list(bridge._UNFINISHED) == [held]

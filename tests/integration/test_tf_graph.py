@@ -44,6 +44,34 @@ def check_against_loader(data: ps.Dataset, pipeline: Any, ulps: int = 0) -> None
     assert_same_batches(loader, graph, ulps)
 
 
+DATES = {
+    "day": (ps.fields.Date(), ps.transform.ExpandDate()),
+    "gap": (ps.fields.Date(optional=True), ps.transform.ExpandDate(indicator=True)),
+    "filled": (ps.fields.Date(default="2024-02-29"), ps.transform.ExpandDate()),
+    "chosen": (ps.fields.Date(optional=True), ps.transform.ExpandDate(missing="2020-02-29", bins=0)),
+    "at": (ps.fields.Date("microseconds"), ps.transform.ExpandDate()),
+    "gap at": (ps.fields.Date("microseconds", optional=True), ps.transform.ExpandDate()),
+    "hour": (ps.fields.Date("microseconds"), ps.transform.ExpandDate(parts=("hour",), indicator=True)),
+    "scaled": (ps.fields.Date("microseconds", role="target"), ps.transform.Scale(bins=0)),
+}
+
+
+def test_dates_are_those_of_the_loader(tmp_path):
+    """Also before 1970, in leap years, on the last day of a month, and where NumPy's years have no end."""
+    rng = np.random.default_rng(3)
+    days = np.concatenate([rng.integers(-800_000, 3_000_000, 300), np.arange(10_950, 11_050), [-719_468, -1]])
+    micros = days * 86_400_000_000 + rng.integers(0, 86_400_000_000, len(days))
+    rows = []
+    for number, (day, micro) in enumerate(zip(days.tolist(), micros.tolist(), strict=True)):
+        row = {name: day if field.unit == "days" else micro for name, (field, _) in DATES.items()}
+        lacks = ("gap", "filled", "chosen", "gap at") if number % 4 == 1 else ()
+        rows.append({name: None if name in lacks else value for name, value in row.items()})
+    declared = {name: field for name, (field, _) in DATES.items()}
+    data = ps.convert(rows, tmp_path / "out", fields=declared, split="train=1.0", shuffle=False)
+    pipeline = ps.Pipeline.fit(data, **{name: transform for name, (_, transform) in DATES.items()})
+    check_against_loader(data, pipeline)
+
+
 NUMBERS = {
     "standard": {"float": Scale(), "int": Scale(), "exact": Scale(), "pair": Scale()},
     "minmax": {"int": Scale("minmax"), "exact": Scale("minmax"), "pair": Scale("minmax")},
@@ -205,7 +233,7 @@ def test_batches_of_one_size_have_shapes_that_are_known_beforehand(rows, steps):
 
 def test_default_pipeline_with_targets_weights_and_a_group_is_that_of_the_loader(rows):
     pipeline = ps.Pipeline.fit(rows, kind=Encode("one_hot"), gap=Scale(indicator=True))
-    pipeline.group("numbers", ["float", "gap_missing", "kind", "int"]).group("more", ["exact"])
+    pipeline = pipeline.group("numbers", ["float", "gap_missing", "kind", "int"]).group("more", ["exact"])
     check_against_loader(rows, pipeline)
 
 

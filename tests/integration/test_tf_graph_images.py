@@ -48,11 +48,11 @@ def compare(data: ps.Dataset, transform: Image, pixels: int = 1, ulps: int = 0) 
     ],
     ids=str,
 )
-def test_resized_pixels_by_tensorflow_are_within_one_of_those_of_the_loader(photos, options):
+def test_pixels_resized_by_tensorflow_differ_from_the_loader_by_at_most_one(photos, options):
     compare(photos, Image(**options))
 
 
-def test_pixels_that_are_not_resized_are_those_of_the_loader(tmp_path):
+def test_pixels_that_are_not_resized_equal_pixels_of_the_loader(tmp_path):
     jpegs = open_images(tmp_path / "train.tfrecord", [encode(draw(40, 56), "jpeg")] * 6, format="jpeg")
     compare(jpegs, Image(), pixels=0)
     pngs = open_images(tmp_path / "png-train.tfrecord", [encode(draw(40, 56), "png")], format="png")
@@ -75,7 +75,7 @@ def test_record_without_an_image_gets_the_filling(tmp_path, fill):
 
 
 @pytest.mark.parametrize("size", [16, 64])
-def test_brightness_of_cmyk_is_that_of_its_colours_by_tensorflow(tmp_path, size):
+def test_brightness_of_cmyk_equals_brightness_of_its_colours_by_tensorflow(tmp_path, size):
     picture = draw(64, 64).convert("CMYK")
     data = open_images(tmp_path / "train.tfrecord", [encode(picture, "jpeg"), GREY[0]])
     split = data["train"]
@@ -127,7 +127,7 @@ def test_image_of_too_many_pixels_or_damaged_ends_the_iteration(tmp_path):
         list(cut[cut.splits[0]].to_tf_graph(fit_some(cut, photo=Image(size=8))))
 
 
-def test_format_of_which_tensorflow_has_other_pixels_is_refused(photos):
+def test_format_with_other_pixels_in_tensorflow_is_refused(photos):
     pipeline = fit_some(photos, photo=Image(size=8, formats=("jpeg", "webp")))
     facts = {"expected": containing("JPEG", "PNG"), "got": containing("webp")}
     with raises_with(OptionError, what=containing("'photo'", "TensorFlow"), **facts):

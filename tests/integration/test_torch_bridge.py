@@ -90,7 +90,7 @@ def test_dataloader_gives_the_same_batches(wide) -> None:
     assert [freeze(batch) for _ in range(2) for batch in batches] == read_epochs(loader, 2)
 
 
-def test_length_is_that_of_loader(pets) -> None:
+def test_length_equals_the_length_of_the_loader(pets) -> None:
     assert len(make_loader(pets, repeat=3).to_torch()) == 3 * NUM_STEPS
     endless = make_loader(pets, repeat=None).to_torch()
     with pytest.raises(TypeError, match="repeat=None"):
@@ -102,7 +102,7 @@ def test_length_is_that_of_loader(pets) -> None:
 @pytest.mark.parametrize(
     "wrap", [lambda dataset: dataset, lambda dataset: DataLoader(dataset, batch_size=None)]
 )
-def test_state_is_that_of_batch_taken_last(pets, wrap) -> None:
+def test_state_is_the_state_after_the_last_taken_batch(pets, wrap) -> None:
     loader = make_loader(pets)
     dataset = loader.to_torch()
     for step, _ in enumerate(wrap(dataset), 1):
@@ -145,11 +145,13 @@ def test_memory_is_not_used_again_while_tensors_are_held(wide) -> None:
     assert [freeze(batch) for batch in held] == read_epochs(loader, 5)
 
 
-def test_tensor_can_be_written_to_without_changing_what_a_map_keeps(pets) -> None:
+def test_tensor_can_be_written_to_without_changing_arrays_kept_by_a_map(pets) -> None:
     kept = np.arange(64, dtype=np.float32)[:4]
     kept.flags.writeable = False
     pipeline = make_pipeline(pets)
-    pipeline.map(lambda _: {"kept": kept}, ["number"], [Output("kept", "float32")], name="kept", keep=True)
+    pipeline = pipeline.map(
+        lambda _: {"kept": kept}, ["number"], [Output("kept", "float32")], name="kept", keep=True
+    )
     for inputs, _ in make_loader(pets, pipeline, last="drop").to_torch():
         for tensor in inputs.values():
             tensor.add_(1)
@@ -178,7 +180,7 @@ def test_string_output_is_refused_by_name(pets) -> None:
 def test_lists_of_lists_are_refused_by_name(pets) -> None:
     output = Output("pages", "int64", (None, None), is_ragged=True)
     pipeline = make_pipeline(pets)
-    pipeline.map(lambda _: {}, ["number"], [output], name="pages", keep=True)
+    pipeline = pipeline.map(lambda _: {}, ["number"], [output], name="pages", keep=True)
     facts = {"what": containing("'pages'", "torch"), "expected": containing("array")}
     with raises_with(ps.errors.OptionError, **facts):
         make_loader(pets, pipeline).to_torch()

@@ -37,7 +37,7 @@ def write_table(folder: Path) -> tuple[list[str], dict[str, tuple[int | None, ..
 
 
 def write_mixed(folder: Path) -> tuple[list[str], dict[str, tuple[int | None, ...]]]:
-    """Write images, texts and numbers with two targets, one of which has a name that is no identifier."""
+    """Write images, texts and numbers with two targets; the name of one is not an identifier."""
     rows = np.arange(NUM_RECORDS)
     table: dict[str, Any] = {
         "photo": [saved(np.full((6, 8, 3), i, np.uint8), "PNG") for i in rows],
@@ -149,7 +149,7 @@ def test_data_without_a_target_asks_for_one(tmp_path, capsys) -> None:
 def test_code_and_parser_at_once_are_refused(tmp_path, capsys) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(age=1.0, label=1)])
     assert main(["inspect", str(path), "--tf", "--code", "keras"]) == 2
-    assert "not allowed with" in capsys.readouterr().err
+    assert "--code: expected no value together with '--tf'" in capsys.readouterr().err
 
 
 def test_names_cannot_break_out_of_the_script(tmp_path, capsys) -> None:

@@ -12,7 +12,7 @@ from penstock.schema.schema import Schema
 from penstock.transform import Encode, Scale
 
 RANDOM = np.random.default_rng(4)
-# Distinct counts: among equally frequent values Keras has an order of its own.
+# Distinct counts: among equally frequent values Keras has another order.
 SEEN = [word for count, word in enumerate(["a", "ü", "eel", "Dog"], 2) for _ in range(count)]
 RANDOM.shuffle(SEEN)
 NEW = ["a", "eel", "nothing", "Dog", "dog", "ü", "a"]
@@ -61,7 +61,7 @@ def test_scale_as_a_whole_is_normalization_without_an_axis(keras):
 
 
 @pytest.mark.parametrize("output", ["index", "one_hot"])
-def test_required_strings_are_those_of_string_lookup(keras, output):
+def test_required_strings_equal_string_lookup(keras, output):
     encode = fit(Encode(output), Category(), strings(SEEN))
     mode = "int" if output == "index" else output
     layer = keras.layers.StringLookup(output_mode=mode)
@@ -71,7 +71,7 @@ def test_required_strings_are_those_of_string_lookup(keras, output):
 
 
 @pytest.mark.parametrize("output", ["index", "one_hot"])
-def test_optional_strings_are_those_of_string_lookup_with_a_mask_token(keras, output):
+def test_optional_strings_equal_string_lookup_with_a_mask_token(keras, output):
     values = [*NEW[:3], None, *NEW[3:], None]
     encode = fit(Encode(output), Category(optional=True), strings([*SEEN, None]))
     mode = "int" if output == "index" else output
@@ -82,7 +82,7 @@ def test_optional_strings_are_those_of_string_lookup_with_a_mask_token(keras, ou
     assert np.array_equal(apply(encode, strings(values)), expected)
 
 
-def test_vocabulary_that_is_cut_is_that_of_string_lookup_with_max_tokens(keras):
+def test_vocabulary_that_is_cut_equals_string_lookup_with_max_tokens(keras):
     encode = fit(Encode(max_values=3), Category(), strings(SEEN))
     layer = keras.layers.StringLookup(max_tokens=4)
     layer.adapt(np.array(SEEN))
@@ -91,7 +91,7 @@ def test_vocabulary_that_is_cut_is_that_of_string_lookup_with_max_tokens(keras):
 
 
 @pytest.mark.parametrize("is_optional", [False, True])
-def test_ints_are_those_of_integer_lookup(keras, is_optional):
+def test_ints_equal_integer_lookup(keras, is_optional):
     seen = [7] * 5 + [-3] * 4 + [2**40] * 2 + [0]
     new = [0, 7, 7, 5, -3, 2**40, 12]
     encode = fit(Encode(), Category("int64", optional=is_optional), numbers(seen, "int64"))
@@ -102,7 +102,7 @@ def test_ints_are_those_of_integer_lookup(keras, is_optional):
     assert np.array_equal(apply(encode, column), np.asarray(layer(given)))
 
 
-def test_padded_lists_of_strings_are_those_of_string_lookup_with_an_empty_mask(keras):
+def test_padded_lists_of_strings_equal_string_lookup_with_an_empty_mask(keras):
     rows = [["a", "eel"], [], ["nothing", "Dog", "a"]]
     encode = fit(Encode(vocabulary=("a", "eel", "Dog")), Sequence("string"), lists(rows, "string"))
     layer = keras.layers.StringLookup(vocabulary=["a", "eel", "Dog"], mask_token="")
@@ -111,14 +111,14 @@ def test_padded_lists_of_strings_are_those_of_string_lookup_with_an_empty_mask(k
 
 
 @pytest.mark.parametrize("mode", ["multi_hot", "count"])
-def test_sets_are_those_of_category_encoding(keras, mode):
+def test_sets_equal_category_encoding(keras, mode):
     rows = RANDOM.integers(0, 6, (30, 4))
     encode = fit(Encode(mode, vocabulary=range(6), unknown="error"), Sequence("int64"), lists(rows.tolist()))
     layer = keras.layers.CategoryEncoding(num_tokens=6, output_mode=mode)
     assert np.array_equal(apply(encode, lists(rows.tolist())), np.asarray(layer(rows)))
 
 
-def test_sets_of_strings_are_those_of_string_lookup(keras):
+def test_sets_of_strings_equal_string_lookup(keras):
     rows = RANDOM.choice(["a", "eel", "Dog", "nothing"], (30, 3))
     encode = fit(
         Encode("multi_hot", vocabulary=("a", "eel", "Dog")), Sequence("string"), lists([["a"]], "string")

@@ -1,4 +1,4 @@
-"""The viewer on a trained run: its predictions and mistakes are those of an evaluation."""
+"""The viewer on a trained run: its predictions and mistakes equal an evaluation."""
 
 import time
 
@@ -38,7 +38,7 @@ def wait(ask):
     return found
 
 
-def test_predictions_and_mistakes_are_those_of_an_evaluation(run):
+def test_predictions_and_mistakes_equal_an_evaluation(run):
     evaluated = ps.evaluate(run, bootstrap=0, importance=False, mistakes=1000)
     browser = Browser(open_data([str(run)]))
     try:

@@ -1,6 +1,6 @@
 """Training by several workers or devices: the numbers of one process, files written once, and killed workers.
 
-Each run is a process with the JAX backend of its own: that of the tests has another one.
+Each run is a separate process with the JAX backend: the process of the tests has another one.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 import pytest
 
 from core_reading import Outcomes, Refused, expect_outcomes, read_outcomes, segment_of
+from each_case import each_case
 from oracle_wire import plain, wire_example
 from penstock import _native
 from wire.example import Feature, write_example, write_feature
@@ -28,7 +29,7 @@ def check_all_plans(examples: list[dict[str, Feature]], key: str) -> None:
 
 
 # A short entry is compared with a template; the limits are a key of 26 bytes and an entry of 127.
-@pytest.mark.parametrize("key_bytes", range(41))
+@each_case("key_bytes", range(41))
 def test_entries_of_every_length_around_the_limits_are_read(key_bytes: int) -> None:
     key = ("k" * 40)[:key_bytes]
     examples = []
@@ -195,8 +196,8 @@ def test_packed_integers_of_one_size_cross_every_block(size: int) -> None:
     check_all_plans(examples, "a")
 
 
-@pytest.mark.parametrize("num_before", [0, 1, 7, 8, 53, 54, 55, 62, 63, 64, 65, 127])
-@pytest.mark.parametrize("size", [9, 10, 11, 12, 20, 63, 64, 65, 70])
+@each_case("num_before", [0, 1, 7, 8, 53, 54, 55, 62, 63, 64, 65, 127])
+@each_case("size", [9, 10, 11, 12, 20, 63, 64, 65, 70])
 def test_varint_that_does_not_end_in_time_is_refused_at_every_position(num_before: int, size: int) -> None:
     continued = b"\x80" * (size - 1)
     for bad, is_sound in ((continued + b"\x00", size <= 10), (continued + b"\x80", False)):

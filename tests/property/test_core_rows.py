@@ -111,7 +111,7 @@ def blob_sizes(rng: random.Random) -> dict[str, list[int]]:
 
 
 @pytest.mark.parametrize("name", blob_sizes(random.Random(0)))  # noqa: S311
-def test_records_at_the_bounds_of_what_is_read_at_once_keep_their_bytes(tmp_path, name):
+def test_records_at_the_bounds_of_a_read_keep_their_bytes(tmp_path, name):
     rng = random.Random(name)  # noqa: S311
     blobs = [rng.randbytes(size) for size in blob_sizes(rng)[name]]
     payloads = [
@@ -174,7 +174,7 @@ def test_blobs_beside_missing_and_bad_ones_are_right_whether_copied_or_shown_in_
     ]
 
 
-def test_threads_that_share_a_plan_find_what_one_finds():
+def test_threads_that_share_a_plan_find_the_same_as_one():
     rng = random.Random(11)  # noqa: S311
     rows = [make_row(rng) for _ in range(600)]
     _, data, _, begins, sizes, _ = segment_of([row.payload(rng) for row in rows])

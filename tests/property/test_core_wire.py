@@ -94,7 +94,7 @@ def test_core_reads_odd_and_damaged_payloads_as_the_plain_reader_does(
 
 
 @pytest.mark.parametrize("root", READERS)
-def test_check_refuses_what_the_plain_reader_refuses(root: str) -> None:
+def test_check_refuses_the_same_as_the_plain_reader(root: str) -> None:
     rng = random.Random(f"check {root}")  # noqa: S311
     payloads = [mutate(rng, random_payload(rng, root)) for _ in range(2000)]
     checked = check_payloads(payloads)
@@ -126,7 +126,7 @@ feature_lists = st.dictionaries(names, st.lists(features, max_size=4), max_size=
 
 @settings(max_examples=100)
 @given(st.lists(feature_maps, min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_core_reads_what_the_plain_writer_wrote_whatever_is_wanted_of_it(
+def test_core_reads_records_of_the_plain_writer_for_any_request(
     examples: list[dict[str, Feature]], rng: random.Random
 ) -> None:
     keys = sorted({key for example in examples for key in example})

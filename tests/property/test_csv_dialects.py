@@ -7,14 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock.encode.column import encode_column
-from penstock.encode.options import EncodeOptions
 from penstock.jobs.convert.convert import plan_conversion
 from penstock.plan.planner import PlanOverrides
 from penstock.plan.styled_numbers import FORMATS
 from penstock.schema.declaration import ColumnDeclaration
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import StoredImages, TextFiles
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 
 CELLS = st.text(alphabet='ab,;|\t"\n 1.é', max_size=8).filter(lambda cell: not cell.startswith(" "))
 TABLES = st.integers(2, 5).flatmap(
@@ -36,7 +35,7 @@ def test_written_table_reads_back_equal(tmp_path_factory, rows, delimiter, quoti
     writer.writerows([names, *rows])
     path = tmp_path_factory.mktemp("tables") / "table.csv"
     path.write_bytes(text.getvalue().encode())
-    blocks = list(open_source(path, SourceOptions()).blocks())
+    blocks = list(open_source(path, TextFiles()).blocks())
     found = [dict(zip(names, row, strict=True)) for row in zip(*(b for b in _columns(blocks)), strict=True)]
     missing = None if quoting == csv.QUOTE_MINIMAL else ""  # only quotes distinguish an empty text
     assert found == [{name: cell or missing for name, cell in zip(names, row, strict=True)} for row in rows]
@@ -58,9 +57,9 @@ def test_written_numbers_read_back_equal(tmp_path_factory, numbers, style, delim
     declared = {"decimal": style.decimal, "thousands": style.thousands} if is_declared else {}
     options = ConvertOptions(**declared)
     plan = plan_conversion(path, PlanOverrides(types={"x": _DOUBLE}), options)
-    (block,) = open_source(path, SourceOptions()).blocks()
+    (block,) = open_source(path, TextFiles()).blocks()
     column = next(each for each in plan if each.column == "x")
-    encoded, faults = encode_column(column, block.columns["x"], block, EncodeOptions())
+    encoded, faults = encode_column(column, block.columns["x"], block, StoredImages())
     assert (encoded.values.tolist(), faults) == (numbers, [])
 
 

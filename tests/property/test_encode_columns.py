@@ -215,7 +215,7 @@ MIXED = st.one_of(
 
 
 @given(st.lists(MIXED, max_size=10))
-def test_mixed_objects_become_what_each_alone_becomes(cells):
+def test_mixed_objects_give_the_same_as_each_alone(cells):
     field = Number("float32", optional=True)
     column, faults = encode(field, objects(*cells))
     alone = [encode(field, objects(cell)) for cell in cells]

@@ -224,7 +224,7 @@ def parse(text: str) -> Expression:
 
 @settings(max_examples=300)
 @given(CONDITIONS, ROWS)
-def test_mask_is_what_python_computes_row_by_row(condition, rows):
+def test_mask_equals_python_row_by_row(condition, rows):
     # A condition that names no field is refused; this one names one, and changes nothing.
     expression = parse(f"({condition.text}) and t is not None")
     found = expression.evaluate(make_columns(rows))

@@ -7,73 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from penstock.foundation.program import (
-    Attribute,
-    Bind,
-    Call,
-    Constant,
-    DictNode,
-    Lambda,
-    ListNode,
-    Name,
-    Operation,
-    Slice,
-    Subscript,
-)
-from penstock.foundation.program_text import write_program
+from penstock.codegen.program import StatementBlock, Term, function, lift
+from penstock.codegen.program_text import write_program
 
-SIGNS = {
-    ast.Add: "+",
-    ast.Sub: "-",
-    ast.Mult: "*",
-    ast.Div: "/",
-    ast.FloorDiv: "//",
-    ast.BitAnd: "&",
-    ast.BitOr: "|",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-}
-PREFIXES = {ast.USub: "-", ast.Invert: "~"}
-
-
-def read(node: ast.AST) -> Any:  # noqa: PLR0911, PLR0912 - one case a kind
-    """Return the tree that Python's own parser found."""
-    match node:
-        case ast.Name(id=name):
-            return Name(name)
-        case ast.Constant(value=value):
-            return Constant(value)
-        case ast.Attribute(value=owner, attr=name):
-            return Attribute(read(owner), name)
-        case ast.Call(func=function, args=arguments, keywords=keywords):
-            named = tuple((each.arg, read(each.value)) for each in keywords)
-            return Call(read(function), tuple(map(read, arguments)), named)
-        case ast.Slice(lower=start, upper=stop):
-            return Slice(start and read(start), stop and read(stop))
-        case ast.Subscript(value=owner, slice=ast.Tuple(elts=keys)):
-            return Subscript(read(owner), tuple(map(read, keys)))
-        case ast.Subscript(value=owner, slice=key):
-            return Subscript(read(owner), (read(key),))
-        case ast.BinOp(left=left, op=sign, right=right):
-            return Operation(SIGNS[type(sign)], read(left), read(right))
-        case ast.Compare(left=left, ops=[sign], comparators=[right]):
-            return Operation(SIGNS[type(sign)], read(left), read(right))
-        case ast.UnaryOp(op=sign, operand=right):
-            return Operation(PREFIXES[type(sign)], None, read(right))
-        case ast.List(elts=items):
-            return ListNode(tuple(map(read, items)))
-        case ast.Tuple(elts=items):
-            return ListNode(tuple(map(read, items)), is_tuple=True)
-        case ast.Dict(keys=keys, values=values):
-            return DictNode(tuple(zip(map(read, keys), map(read, values), strict=True)))
-        case ast.Lambda(args=parameters, body=body):
-            return Lambda(tuple(each.arg for each in parameters.args), read(body))
-    raise AssertionError(ast.dump(node))
-
+BINARY = [ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.BitAnd, ast.BitOr]
+COMPARISONS = [ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq]
+PREFIXES = [ast.USub, ast.Invert]
 
 names = st.sampled_from(["a", "tf", "a_rather_long_name_of_something", "x1"])
 constants = st.one_of(
@@ -84,31 +23,49 @@ constants = st.one_of(
     st.text(max_size=12),
     st.binary(max_size=12),
 )
-leaves = st.one_of(names.map(Name), constants.map(Constant))
+leaves = st.one_of(names.map(Term.name), constants.map(lambda value: Term(lift(value))))
 
 
-def grow(nodes: Any) -> Any:
-    several = st.lists(nodes, max_size=4).map(tuple)
-    named = st.lists(st.tuples(names, nodes), max_size=3, unique_by=lambda item: item[0]).map(tuple)
-    keys = st.one_of(nodes, st.builds(Slice, st.none() | nodes, st.none() | nodes))
+def make_lambda(parameters: list[str], body: Term) -> Term:
+    return function(*parameters, body=lambda *_: body)
+
+
+def join(sign: type[ast.AST], left: Term, right: Term) -> Term:
+    if sign in COMPARISONS:
+        return Term(ast.Compare(left.node, [sign()], [right.node]))
+    return Term(ast.BinOp(left.node, sign(), right.node))
+
+
+def grow(terms: Any) -> Any:
+    several = st.lists(terms, max_size=4)
+    ends = st.none() | terms
+    keys = st.one_of(terms, st.builds(slice, ends, ends))
     return st.one_of(
-        st.builds(Attribute, nodes, names),
-        st.builds(Call, nodes, several, named),
-        st.builds(Subscript, nodes, st.lists(keys, min_size=2, max_size=3).map(tuple)),
-        st.builds(Subscript, names.map(Name), st.tuples(names.map(Name))),
-        st.builds(Operation, st.sampled_from(list(SIGNS.values())), nodes, nodes),
-        st.builds(Operation, st.sampled_from(list(PREFIXES.values())), st.none(), nodes),
-        st.builds(ListNode, several, st.booleans()),
-        st.builds(DictNode, st.lists(st.tuples(nodes, nodes), max_size=3).map(tuple)),
-        st.builds(Lambda, st.lists(names, max_size=2, unique=True).map(tuple), nodes),
+        st.builds(getattr, terms, names),
+        st.builds(
+            lambda made, given, named: made(*given, **named),
+            terms,
+            several,
+            st.dictionaries(names, terms, max_size=3),
+        ),
+        st.builds(lambda made, given: made[given], terms, st.lists(keys, min_size=1, max_size=3).map(tuple)),
+        st.builds(join, st.sampled_from([*BINARY, *COMPARISONS]), terms, terms),
+        st.builds(lambda sign, made: Term(ast.UnaryOp(sign(), made.node)), st.sampled_from(PREFIXES), terms),
+        several.map(lambda items: Term(lift(items))),
+        several.map(lambda items: Term(lift(tuple(items)))),
+        st.lists(st.tuples(terms, terms), max_size=3).map(
+            lambda pairs: Term(ast.Dict([key.node for key, _ in pairs], [each.node for _, each in pairs]))
+        ),
+        st.builds(make_lambda, st.lists(names, max_size=2, unique=True), terms),
     )
 
 
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of a large tree, nobody asked for it
 @settings(max_examples=100)
 @given(st.recursive(leaves, grow, max_leaves=8))
-def test_python_reads_from_code_the_tree_that_was_written(node):
-    code = write_program([Bind(("x",), node)], "Words.", [])
+def test_python_reads_from_code_the_tree_that_was_written(term):
+    block = StatementBlock()
+    block.bind("x", term)
+    code = write_program(block.statements, "Words.", [])
     (statement,) = ast.parse(code).body[1:]
-    assert isinstance(statement, ast.Assign)
-    assert read(statement.value) == node
+    assert ast.dump(statement) == ast.dump(block.statements[0])

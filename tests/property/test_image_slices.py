@@ -1,7 +1,7 @@
-"""Images of a batch that is processed in slices are those of the whole batch.
+"""Images of a batch that is processed in slices equal the images of the whole batch.
 
 The law: for any images, good or bad, encoded or cached, any options and any cut into slices, the pixels and
-the errors by row are those of the whole batch, whether or not they are written to given arrays.
+the errors by row equal the whole batch, whether or not they are written to given arrays.
 """
 
 from itertools import pairwise
@@ -121,7 +121,7 @@ def test_slices_of_a_batch_are_the_whole_batch(transform, files, cuts, augments,
     st.sampled_from([1, 3, 4]),
     st.integers(0, 2**40),
 )
-def test_augmentation_is_that_of_the_plain_version(options, count, sides, channels, seed):
+def test_augmentation_equals_the_plain_version(options, count, sides, channels, seed):
     images = np.random.default_rng(seed).integers(0, 256, (count, *sides, channels), np.uint8)
     augment, fill = Augment(**options), np.arange(channels, dtype=np.uint8)
     draws = Draws(seed, 1, np.arange(count, dtype=np.int64) * 5)

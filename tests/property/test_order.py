@@ -161,7 +161,7 @@ def test_block_window_reads_few_stretches_of_storage(size, seed, epoch, block_re
 
 @st.composite
 def mixtures(draw: st.DrawFn) -> tuple[MixedOrder, list[SplitOrder]]:
-    """Draw a mixture and what is mixed."""
+    """Draw a mixture and its parts."""
     sizes = draw(st.lists(st.integers(5, 300), min_size=1, max_size=6))
     sources = [SplitOrder(size, shuffle=draw(MODES), seed=draw(SEEDS), block_records=7) for size in sizes]
     shares = draw(st.lists(st.floats(1e-6, 1e6), min_size=len(sizes), max_size=len(sizes)))

@@ -31,7 +31,7 @@ SLACKS = (0, 1, 319, 320, 1000)
     ),
 )
 @settings(max_examples=250)
-def test_what_was_drawn_comes_back(form, height, width, seed, with_hidden, channels, coding):
+def test_encoded_drawing_is_decoded_unchanged(form, height, width, seed, with_hidden, channels, coding):
     drawing = draw(*form, height, width, seed=seed, with_hidden=with_hidden)
     data = encode(drawing, **coding)
     np.testing.assert_array_equal(

@@ -13,9 +13,9 @@ from penstock.columns import Ragged, take_rows
 from penstock.decode.plan import DecodePlan
 from penstock.decode.row_columns import PlainColumns, RowColumns
 from penstock.errors import FieldError, OptionError
-from penstock.fields import Category, Number, Sequence, Tensor, Text
+from penstock.fields import Category, Date, Number, Sequence, Tensor, Text
 from penstock.schema.schema import Schema
-from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
+from penstock.transform import Encode, ExpandDate, Keep, Pad, Scale, Tokenize
 from penstock.transform.assembly import Assembly
 from penstock.transform.builder import AssembledBatch
 from wire.example import Feature, SequenceExample, write_sequence_example
@@ -185,6 +185,21 @@ CASES = {
         for encoding in ("raw", "list")
         for dtype in integers
         if (encoding, dtype) != ("list", "uint64")
+    },
+    **{
+        f"dates in {unit}": (
+            Date(unit, optional=True),
+            st.builds(
+                ExpandDate,
+                parts=st.lists(
+                    st.sampled_from(["time", "month", "weekday", "hour"]), min_size=1, unique=True
+                ),
+                missing=st.sampled_from(["mean", "1969-02-28"]),
+                indicator=st.booleans(),
+            ),
+            st.one_of(st.integers(-800_000, 800_000), st.integers(-(2**62), 2**62), any_int),
+        )
+        for unit in ("days", "microseconds")
     },
     "tensor of bool": (Tensor((2,), "bool", "raw"), make_scales(), st.tuples(st.booleans(), st.booleans())),
     "tensor of float16": (

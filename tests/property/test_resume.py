@@ -41,7 +41,7 @@ class Run:
     choices: dict[str, Any] = field(default_factory=dict)
 
     def write(self, folder: Path) -> None:
-        """Write the splits, each into a folder of its own."""
+        """Write the splits, each into a separate folder."""
         for number, counts in enumerate(self.counts):
             (folder / str(number)).mkdir()
             first = number * 1000
@@ -73,7 +73,7 @@ class Run:
             pipeline = ps.Pipeline.fit(splits[0], n={"kind": "keep"})
         if self.pipeline == "random":
             outputs = [ps.transform.Output("noise", "float32", (3,))]
-            pipeline.map(add_noise, fields=["x"], outputs=outputs, keep=True)
+            pipeline = pipeline.map(add_noise, fields=["x"], outputs=outputs, keep=True)
         source = splits[0] if len(splits) == 1 else ps.mix(splits, self.shares)
         return source.loader(pipeline, num_threads=num_threads, **self.choices)
 

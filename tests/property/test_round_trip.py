@@ -1,4 +1,4 @@
-"""What is converted comes back: the same values, types and shapes, whatever arrays it was given in."""
+"""Converted values are read back: the same values, types and shapes, whatever arrays it was given in."""
 
 import tempfile
 from pathlib import Path
@@ -169,7 +169,7 @@ def test_every_row_comes_back_once_in_some_split_and_shard(tmp_path, workers, co
         "x": rng.normal(size=num_rows).astype(np.float32),
         "vector": rng.integers(0, 2**32, (num_rows, 3), dtype=np.uint32),
     }
-    options = {"num_shards": 3, "workers": workers, "compression": compression}
+    options = {"num_shards": 3, "num_threads": workers, "compression": compression}
     dataset = ps.convert(columns, tmp_path / "out", **options)
     assert set(dataset.splits) == {"train", "validation", "test"}
     parts = [dataset[name].columns() for name in dataset.splits]

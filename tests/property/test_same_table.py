@@ -27,7 +27,7 @@ _VALUES = {
 
 @st.composite
 def tables(draw: Any) -> Rows:
-    """Draw a table of which any cell but the number and the label of a row may be missing."""
+    """Draw a table where any cell but the number and the label of a row may be missing."""
     num_rows = draw(st.integers(3, 24))
     columns: Rows = {"row": list(range(num_rows))}
     for name, values in _VALUES.items():
@@ -43,7 +43,7 @@ def test_one_table_in_any_format_is_the_same_data_set(table):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         made = {
-            held: ps.convert(source, folder / str(number), target="label", id="row", workers=1)
+            held: ps.convert(source, folder / str(number), target="label", id="row", num_threads=1)
             for number, (held, source) in enumerate(hold(table, folder).items())
         }
         expected = made.pop("arrow")

@@ -22,7 +22,7 @@ VALUES = {"int64": INTS, "float32": FLOATS, "string": TEXTS, "bytes": st.binary(
 
 
 def field_of(cls: type[Field], default: st.SearchStrategy[Any], **own: Any) -> st.SearchStrategy[Field]:
-    # Weight and id, of which a schema has one, are given by `schemas`.
+    # `schemas` gives the roles weight and id, which a schema has once.
     return st.builds(
         cls,
         role=st.sampled_from(["input", "target"]),

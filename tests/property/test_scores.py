@@ -58,7 +58,7 @@ def calibration_by_bins(truth, scores):
 
 @SETTINGS
 @given(records)
-def test_areas_and_calibration_are_what_brute_force_finds(drawn) -> None:
+def test_areas_and_calibration_equal_brute_force(drawn) -> None:
     truth, scores = [each[0] for each in drawn], [each[1] for each in drawn]
     found = score(BINARY, np.array(truth, np.int64), np.array(scores))
     for name, wanted in (
@@ -71,7 +71,7 @@ def test_areas_and_calibration_are_what_brute_force_finds(drawn) -> None:
 
 @SETTINGS
 @given(records)
-def test_class_scores_of_counts_are_those_of_copies(drawn) -> None:
+def test_class_scores_of_counts_equal_scores_of_copies(drawn) -> None:
     truth, scores = np.array([each[0] for each in drawn], np.int64), np.array([each[1] for each in drawn])
     counts = np.array([each[2] for each in drawn])
     found = make_scorer(BINARY, truth, scores)(np.stack([counts, np.ones_like(counts)]).astype(np.float64))
@@ -85,7 +85,7 @@ def test_class_scores_of_counts_are_those_of_copies(drawn) -> None:
 
 @SETTINGS
 @given(st.lists(st.tuples(st.integers(-3, 3), st.floats(-5, 5), st.integers(0, 3)), min_size=1, max_size=12))
-def test_number_scores_of_counts_are_those_of_copies(drawn) -> None:
+def test_number_scores_of_counts_equal_scores_of_copies(drawn) -> None:
     truth, guess = np.array([each[0] for each in drawn], np.float64), np.array([each[1] for each in drawn])
     counts = np.array([each[2] for each in drawn])
     found = make_scorer(NUMBERS, truth, guess)(counts[None].astype(np.float64))
@@ -100,7 +100,7 @@ def test_number_scores_of_counts_are_those_of_copies(drawn) -> None:
 
 @SETTINGS
 @given(st.lists(st.tuples(st.integers(0, 2), chance, chance, chance), min_size=1, max_size=12))
-def test_class_means_are_those_of_each_class_against_the_rest(drawn) -> None:
+def test_class_means_are_means_of_each_class_against_the_rest(drawn) -> None:
     truth = np.array([each[0] for each in drawn])
     raw = np.array([each[1:] for each in drawn]) + 0.05
     chances = raw / raw.sum(axis=1, keepdims=True)

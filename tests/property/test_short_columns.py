@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.encode.column import encode_column, encode_columns
-from penstock.encode.options import EncodeOptions
 from penstock.plan.plan import ColumnPlan
 from penstock.plan.survey import survey_few_texts
 from penstock.plan.values import survey_texts
 from penstock.schema.scalar import Category, Number, Text
+from penstock.settings.groups import StoredImages
 from penstock.source.block import Block
 from penstock.storage.named_files import NamedFiles
 
@@ -74,8 +74,8 @@ def test_columns_that_are_encoded_together_are_as_each_alone(columns, field, mis
     raw = {f"c{i}": pa.array(cells, pa.string()) for i, cells in enumerate(columns)}
     block = Block(0, len(columns[0]), raw)
     plans = [ColumnPlan(name, f"{name} field", field, missing=missing) for name in raw]
-    together, faults = encode_columns(plans, block, EncodeOptions())
-    alone = {plan.name: encode_column(plan, raw[plan.column], block, EncodeOptions()) for plan in plans}
+    together, faults = encode_columns(plans, block, StoredImages())
+    alone = {plan.name: encode_column(plan, raw[plan.column], block, StoredImages()) for plan in plans}
     assert list(together) == [plan.name for plan in plans]
     assert faults == [fault for _, found in alone.values() for fault in found]
     for name, (column, _) in alone.items():

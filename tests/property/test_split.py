@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
-from penstock.shards import assignment as assigning
-from penstock.shards import grouping, split_rules
-from penstock.shards import ledger as ledgers
-from penstock.shards.ledger import RowKeys
-from penstock.shards.split import Assignment, SplitOptions, split_hashes
-from penstock.shards.split_rules import divide_rows, split_units
+from penstock.settings.groups import Splits
+from penstock.shards.splits import assignment as assigning
+from penstock.shards.splits import grouping, rules
+from penstock.shards.splits import ledger as ledgers
+from penstock.shards.splits.ledger import RowKeys
+from penstock.shards.splits.rules import divide_rows, split_units
+from penstock.shards.splits.split import Assignment, split_hashes
 from raising import containing
 
 hash_arrays = st.lists(st.integers(0, 2**64 - 1), max_size=60).map(lambda found: np.array(found, np.uint64))
@@ -25,15 +26,15 @@ def share_lists(draw: st.DrawFn) -> list[float]:
     return [weight / sum(weights) for weight in weights]
 
 
-def options_of(shares: list[float], **more: object) -> SplitOptions:
-    return SplitOptions(shares={f"s{i}": share for i, share in enumerate(shares)}, **more)
+def name_shares(shares: list[float]) -> dict[str, float]:
+    return {f"s{i}": share for i, share in enumerate(shares)}
 
 
 @given(hash_arrays, hash_arrays, share_lists(), st.integers(0, 2**64 - 1))
 def test_threshold_never_moves_a_row_when_rows_are_added(first, more, shares, seed):
-    options = options_of(shares, seed=seed)
-    both = split_hashes(np.concatenate([first, more]), options)
-    assert np.array_equal(both[: len(first)], split_hashes(first, options))
+    split = Splits(split=name_shares(shares))
+    both = split_hashes(np.concatenate([first, more]), split, seed)
+    assert np.array_equal(both[: len(first)], split_hashes(first, split, seed))
     assert (both < len(shares)).all()
 
 
@@ -55,7 +56,7 @@ def test_units_go_to_splits_in_order_and_leave_none_empty(sizes, shares):
 
 
 def hash_weakly(words: np.ndarray) -> np.ndarray:
-    """Return hashes of which many collide."""
+    """Return hashes with many collisions."""
     return words % np.uint64(7) * np.uint64(2**61)
 
 
@@ -87,14 +88,14 @@ def test_every_deciding_value_is_in_one_split(tmp_path_factory, rows, shares, ru
         marks = marks % np.uint64(len(shares))
     by_key = rule in ("content", "key")
     way = {} if by_key and not has_strata else {"stratify" if by_key else rule: "column"}
-    options = options_of(shares, **way)
-    names = list(options.names) if rule == "split_by" else None
+    names = list(name_shares(shares)) if rule == "split_by" else None
+    split = Splits(**way) if names else Splits(split=name_shares(shares), **way)
     of_content = RowKeys(hash_weakly(contents), digest(contents, 1))
     of_key = RowKeys(hash_weakly(keys), digest(keys, 2)) if rule == "key" else None
     results = []
     with pytest.MonkeyPatch.context() as patch:
         for module, name, value in zip(
-            (assigning, split_rules, grouping, ledgers),
+            (assigning, rules, grouping, ledgers),
             ("RANK_BELOW", "MAX_RANKED_ROWS", "PARTITION_ROWS", "SLICE_ROWS"),
             limits,
             strict=True,
@@ -110,7 +111,7 @@ def test_every_deciding_value_is_in_one_split(tmp_path_factory, rows, shares, ru
                         marks[part].astype(np.int64),
                         [digest(others[part], 3)[:, 0]],
                     )
-                results.append(assigning.assign(ledger, options, names, "key", ["other"]))
+                results.append(assigning.assign(ledger, split, 0, names, "key", ["other"]))
     first, second = results
     assert np.array_equal(first.codes, second.codes)
     assert first.notes == second.notes

@@ -24,7 +24,7 @@ any_floats = st.floats(width=32)
 
 
 @given(arrays.arrays(np.float32, st.integers(0, 60), elements=any_floats), st.integers(1, 5))
-def test_moments_of_any_numbers_in_any_parts_are_those_of_the_whole(numbers, num_parts):
+def test_moments_of_any_numbers_in_any_parts_equal_moments_of_the_whole(numbers, num_parts):
     merged = Moments()
     for part in np.array_split(numbers, num_parts):
         merged.merge(Moments.of(part))
@@ -40,7 +40,7 @@ def test_moments_of_any_numbers_in_any_parts_are_those_of_the_whole(numbers, num
 
 
 @given(arrays.arrays(np.float32, st.tuples(st.integers(1, 30), st.integers(1, 4)), elements=floats))
-def test_moments_of_elements_are_those_of_each_column(rows):
+def test_moments_of_elements_equal_moments_of_each_column(rows):
     merged = ElementMoments(rows.shape[1])
     for part in np.array_split(rows, 3):
         merged.merge(measure_rows(part, None)[1])
@@ -150,7 +150,7 @@ def test_values_of_lists_are_taken_at_even_distances(dtype):
 
 
 @given(st.lists(st.lists(st.integers(-50, 50), max_size=12), max_size=40), st.data())
-def test_statistics_of_any_rows_are_those_of_a_plain_count(rows, data):
+def test_statistics_of_any_rows_equal_a_plain_count(rows, data):
     keep = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), bool)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     schema = Schema(

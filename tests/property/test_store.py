@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from penstock import _native
-from penstock.shards import row_store, spill
-from penstock.shards.chunk import Chunk
-from penstock.shards.row_store import RowStore
+from penstock.shards.sort import row_store, spill
+from penstock.shards.sort.chunk import Chunk
+from penstock.shards.sort.row_store import RowStore
 
 NUM_SPLITS = 3
 

@@ -140,7 +140,7 @@ def flat(parts):
 @settings(max_examples=60)
 @given(transforms, st.lists(rows, min_size=1, max_size=12), st.lists(rows, max_size=6))
 @example(PLAIN, ALMOST_EQUAL, [*ALMOST_EQUAL, {**SAME, "box": None}])
-def test_any_pipeline_gives_what_it_promises_and_the_same_after_json(chosen, train, others):
+def test_any_pipeline_gives_its_declared_outputs_and_the_same_after_json(chosen, train, others):
     pipeline = make(chosen, train)
     loaded = Pipeline.from_json(json.loads(json.dumps(pipeline.to_json(), allow_nan=False)))
     assert loaded.fingerprint() == pipeline.fingerprint()
@@ -168,7 +168,7 @@ def test_any_batch_cut_anywhere_has_the_same_rows(chosen, samples, data):
 
 @settings(max_examples=60)
 @given(codes, st.lists(optional(words), min_size=1, max_size=12), st.lists(optional(words), max_size=8))
-def test_codes_that_the_core_makes_become_what_strings_become(encode, train, values):
+def test_codes_that_the_core_makes_give_the_same_as_strings(encode, train, values):
     source = ColumnSource(SCHEMA, {"kind": strings(train)})
     fitted = encode.fit("kind", FIELDS["kind"], source)
     if fitted.dictionary is None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from each_case import each_case
 from oracle_differences import without_skipped
 from oracle_protobuf import (
     Example,
@@ -124,7 +125,7 @@ def compare(payload: bytes, root: str) -> str:
         assert isinstance(ours, WireError), "protobuf refuses what wire takes"
         return "both refuse"
 
-    # protobuf took it: then it must have read what is left without the fields and entries it skips.
+    # protobuf took it: then it must have read the rest without the fields and entries it skips.
     rest, differences = without_skipped(payload, root, drop_odd_entries=True)
     assert wire(rest) == protobuf(rest) == theirs
     if isinstance(ours, WireError):
@@ -141,7 +142,7 @@ def compare(payload: bytes, root: str) -> str:
 
 
 def compare_strict(payload: bytes, root: str) -> str:
-    """Check that `strict` changes nothing but to refuse for a reason of its own."""
+    """Check that `strict` changes nothing but to refuse for a specific reason."""
     wire, _ = READERS[root]
     try:
         strict = wire(payload, strict=True)
@@ -213,8 +214,8 @@ FORMS: dict[str, tuple[Callable[[int], bytes], int]] = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("level", range(len(LEVELS)))
-def test_limits_at_every_level_are_those_of_protobuf(form: str, level: int) -> None:
+@each_case("level", range(len(LEVELS)))
+def test_limits_at_every_level_equal_protobuf(form: str, level: int) -> None:
     write, limit = FORMS[form]
     if form == "groups":
         limit -= level  # messages count as well

@@ -48,7 +48,7 @@ def test_contiguous_bytes_are_packed(packed, scattered):
     assert not scattered.is_packed
     assert packed.offsets.tolist() == scattered.pack().offsets.tolist() == [0, 3, 6, 11]
     with raises_with(ValueError, "pack()"):
-        scattered.offsets  # noqa: B018 - the property is what is tested
+        scattered.offsets  # noqa: B018 - this tests the property
 
 
 def test_ragged_takes_negative_numbers_and_refuses_others():

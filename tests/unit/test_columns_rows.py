@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from each_case import each_case
 from loaded_batches import freeze
 from penstock.columns import Bytes, Dense, Dictionary, Pictures, Ragged, concat, concat_rows, take_rows
 
@@ -65,7 +66,7 @@ def row_of(column, row):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("rows", [[], [0], [5, 0, 3], [2, 2, 2], [1, 4], [0, 1, 2, 3, 4, 5], [4] * 70])
+@each_case("rows", [[], [0], [5, 0, 3], [2, 2, 2], [1, 4], [0, 1, 2, 3, 4, 5], [4] * 70])
 def test_rows_are_taken_in_any_order_and_any_number_of_times(name, rows):
     column = COLUMNS[name]
     taken = column.take(np.array(rows, np.int64))
@@ -75,7 +76,7 @@ def test_rows_are_taken_in_any_order_and_any_number_of_times(name, rows):
 
 
 @pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("parts", [[[0, 1, 2], [3, 4, 5]], [[], [5, 4], [], [1, 1]], [[3]], [[], []]])
+@each_case("parts", [[[0, 1, 2], [3, 4, 5]], [[], [5, 4], [], [1, 1]], [[3]], [[], []]])
 def test_columns_are_concatenated_in_order(name, parts):
     column = COLUMNS[name]
     joined = concat([column.take(np.array(part, np.int64)) for part in parts])
@@ -84,7 +85,7 @@ def test_columns_are_concatenated_in_order(name, parts):
     assert len(joined) == len(wanted)
 
 
-def test_strings_that_lie_apart_are_joined_without_what_is_between_them():
+def test_strings_that_lie_apart_are_joined_without_bytes_between_them():
     column = COLUMNS["strings apart"]
     joined = concat([column, column])
     assert joined.tolist() == column.tolist() * 2
@@ -115,14 +116,14 @@ def test_all_columns_are_taken_and_joined_by_name_in_order():
 
 
 @pytest.mark.parametrize("name", ["int64", "float32", "tensor", "bool", "codes"])
-def test_memory_of_what_is_taken_is_aligned(name):
+def test_memory_of_taken_arrays_is_aligned(name):
     taken = COLUMNS[name].take(np.array([1, 2, 3], np.int64))
     values = taken.codes if isinstance(taken, Dictionary) else taken.values
     assert values.ctypes.data % 64 == 0
     assert values.flags.c_contiguous
 
 
-def test_sizes_count_what_the_rows_hold():
+def test_sizes_count_the_values_of_the_rows():
     assert COLUMNS["int64"].nbytes == 6 * 8 + 6
     assert COLUMNS["float32"].nbytes == 6 * 4
     assert COLUMNS["codes"].nbytes == 6 * 4 + 6

@@ -210,3 +210,13 @@ def test_iterators_that_are_given_up_leave_no_file_open(path):
         next(iterator)
         del iterator
     assert num_open() == before
+
+
+@pytest.mark.parametrize(("name", "is_divided"), [("train", True), ("val", True), ("fold_1", False)])
+def test_split_that_is_missing_says_how_to_split(tmp_path, name, is_divided):
+    ps.convert({"x": [1.0, 2.0]}, tmp_path / "set", split="test=1.0")
+    with pytest.raises(UnknownNameError) as caught:
+        ps.open(tmp_path / "set")[name]
+    assert caught.value.field == name
+    assert ("--split train=0.8" in str(caught.value)) == is_divided
+    assert ("split='train=0.8" in caught.value.advice) == is_divided

@@ -51,7 +51,7 @@ def test_columns_have_masks_where_a_field_may_be_missing_and_none_elsewhere(spli
     ("start", "stop"),
     [(0, None), (5, 9), (-3, None), (0, -25), (9, 5), (30, 40), (0, 0), (29, 30), (-100, 3)],
 )
-def test_columns_of_a_range_are_those_of_the_slice(split, start, stop):
+def test_columns_of_a_range_equal_columns_of_the_slice(split, start, stop):
     rows = list(range(ROWS))[start:stop]
     columns = split.columns(start, stop)
     assert columns["row"].values.tolist() == rows
@@ -62,7 +62,7 @@ def test_columns_of_a_range_are_those_of_the_slice(split, start, stop):
     assert columns["note"].present.tolist() == [row % 3 != 0 for row in rows]
 
 
-def test_columns_of_some_fields_are_those_of_all(split):
+def test_columns_of_some_fields_equal_columns_of_all(split):
     everything = split.columns()
     for names in [("row",), ("note", "tags"), ("tags", "row", "box"), ()]:
         columns = split.columns(2, 20, fields=names)

@@ -3,7 +3,7 @@
 import logging
 
 import penstock as ps
-from penstock.read import opening
+from penstock.read import opened_files
 from raising import containing, mentions
 from record_files import write_plain
 from wire.example import Feature, write_example
@@ -23,8 +23,8 @@ def test_field_of_mixed_kinds_is_left_out_and_named(tmp_path, caplog):
 
 
 def test_declared_field_that_a_sample_lacks_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "SURVEY_BYTES", 600)
-    monkeypatch.setattr(opening, "_SURVEY_RANGES", 2)
+    monkeypatch.setattr(opened_files, "SURVEY_BYTES", 600)
+    monkeypatch.setattr(opened_files, "_SURVEY_RANGES", 2)
     payloads = [write_example({"a": Feature("int64", [n])}) for n in range(100)]
     payloads[40] = write_example({"a": Feature("int64", [40]), "rare": Feature("float", [2.5])})
     path = write_plain(tmp_path / "a.tfrecord", payloads)

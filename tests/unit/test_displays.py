@@ -79,7 +79,7 @@ def make_evaluation(num_targets=1):
 def test_evaluation_is_one_line_of_text():
     text = repr(make_evaluation())
     assert text.startswith("Evaluation(split 'test', 4 records, y0: ")
-    assert "0.7500" in text
+    assert "AUC 0.750" in text
     assert len(text) < 120
     assert "… 35 more" in repr(make_evaluation(40))
     assert len(repr(make_evaluation(40))) < 300
@@ -88,7 +88,7 @@ def test_evaluation_is_one_line_of_text():
 def test_evaluation_shows_scores_importance_and_mistakes():
     page = make_evaluation()._repr_html_()
     assert is_safe(page)
-    for text in ("0.5000 to 1.0000", "+0.2500", "Worst mistakes", "note: &lt;script&gt;"):
+    for text in ("0.500 to 1.00", "+0.250", "Worst mistakes", "note: &lt;script&gt;"):
         assert text in page
     assert is_safe(make_evaluation(400)._repr_html_())
 

@@ -91,7 +91,7 @@ def test_message_says_where_what_expected_got_and_what_to_do():
         ({"advice": "Do it."}, "something. Do it."),
     ],
 )
-def test_message_leaves_out_what_is_not_known(facts, message):
+def test_message_leaves_out_unknown_parts(facts, message):
     assert str(FieldError("something", **facts)) == message
 
 

@@ -6,10 +6,13 @@ from penstock.batch import stored
 from penstock.decode import arrow, sample
 from penstock.decode import plan as decode_plan
 from penstock.encode import column
-from penstock.jobs.check import tensorflow_code
+from penstock.filter import operand
+from penstock.format import tfds
+from penstock.jobs.check.code import tensorflow as tensorflow_code
+from penstock.jobs.convert import writer
+from penstock.plan import inference
 from penstock.schema import comparison, declaration, json_form, merge
 from penstock.schema.field import Field
-from penstock.shards import tfds
 from penstock.source import arrow_schema
 from penstock.statistics import measure
 from penstock.transform import kinds, vocabulary
@@ -19,6 +22,9 @@ TABLES = {
     "schema: comparison of attributes": comparison.ATTRIBUTES,
     "schema: attributes of a merged field": merge.WIDER,
     "schema: default in JSON": json_form.DEFAULTS,
+    "plan: attributes by the values of a column": {
+        declaration.FIELD_CLASSES[name]: find for name, find in inference.ATTRIBUTES.items()
+    },
     "statistics: what is measured": measure.MEASURES,
     "source: Arrow type of a stored field": arrow_schema.FITS,
     "encode: encoder": column.ENCODERS,
@@ -30,6 +36,8 @@ TABLES = {
     "transform: default for inputs": kinds.INPUTS,
     "transform: default for targets": kinds.TARGETS,
     "transform: values in a vocabulary": vocabulary.ENTRY_DTYPES,
+    "filter: what a filter can do": operand.RULES,
+    "convert: check of a sample": writer.CHECKS,
     "batch: output without a pipeline": stored.OUTPUTS,
     "check: parsing code for TensorFlow": tensorflow_code.DESCRIPTIONS,
     "view: cell": cell.CELLS,

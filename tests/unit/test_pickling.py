@@ -52,7 +52,7 @@ def test_dataset_of_a_manifest_is_the_same_again(converted, send):
 
 
 @BOTH
-def test_dataset_of_bare_files_keeps_what_was_declared(pets, send):
+def test_dataset_of_bare_files_keeps_declarations(pets, send):
     fields = {"age": ps.fields.Category("int64")}
     data = ps.open(pets, fields=fields, target="age", id="name")
     again = send(data)
@@ -83,7 +83,7 @@ def test_dataset_of_several_paths_is_the_same_again(pets, find):
     assert sorted(sample["name"] for sample in again["train"]) == ["Ada", "Bo", "Rex"]
 
 
-def test_relative_paths_are_those_of_the_folder_in_which_they_were_opened(pets, tmp_path, monkeypatch):
+def test_relative_paths_start_at_the_folder_in_which_they_were_opened(pets, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = ps.open("pets")
     monkeypatch.chdir("/")

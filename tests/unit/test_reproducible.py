@@ -1,6 +1,5 @@
 """Property tests draw the same examples in every run, unless new ones are asked for."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -54,15 +53,3 @@ def test_default_draws_are_the_same_in_every_run_and_fresh_ones_are_not(tmp_path
     assert draw(tmp_path) == first
     fresh = draw(tmp_path, "--hypothesis-profile=fresh")
     assert fresh not in (first, draw(tmp_path, "--hypothesis-profile=fresh"))
-
-
-def test_no_property_test_has_a_setting_of_its_own_that_makes_it_random_or_timed() -> None:
-    found = []
-    for path in sorted(TESTS.rglob("*.py")):
-        if path != TESTS / "conftest.py":
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("settings", "seed"):
-                    names = {keyword.arg for keyword in node.keywords}
-                    if names & {"derandomize", "database", "deadline"} or node.func.id == "seed":
-                        found.append(f"{path.relative_to(TESTS)}:{node.lineno}")
-    assert found == []

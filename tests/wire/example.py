@@ -154,7 +154,7 @@ _READERS: "dict[Kind, Callable[[Span, bool], list[Any] | array[float]]]" = {
 
 
 def _little_endian(values: "array[float]") -> "array[float]":
-    """Turn the machine's byte order into that of the wire, or back."""
+    """Turn the machine's byte order into the byte order of the wire, or back."""
     if sys.byteorder == "big":
         values = values[:]
         values.byteswap()

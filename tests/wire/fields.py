@@ -43,9 +43,9 @@ class WireError(ValueError):
     """Refuse bytes that break the format.
 
     Attributes:
-        reason: What is wrong, as a word to compare with.
+        reason: The fault, as a word to compare with.
         position: The byte at which it was found, counted from the start of the data that was read.
-        detail: What is wrong, as a sentence: expected and got.
+        detail: The fault, as a sentence: expected and got.
     """
 
     def __init__(self, reason: Reason, position: int, detail: str) -> None:
@@ -58,7 +58,7 @@ class WireError(ValueError):
         return f"byte {self.position}: {self.detail}"
 
 
-# Those of protobuf 7.34 and later. Before, a length could take ten bytes too.
+# The limits of protobuf 7.34 and later. Before, a length could take ten bytes too.
 MAX_VARINT_BYTES = 10
 MAX_TAG_BYTES = 5
 MAX_LENGTH_BYTES = 5
@@ -191,7 +191,7 @@ class Field:
     Attributes:
         number: The field number, at least 1.
         wire_type: How the value was written.
-        value: The content of what is length-delimited, the four or eight bytes of what is fixed, the bytes
+        value: The content of a length-delimited field, the four or eight bytes of a fixed one, the bytes
             of a varint, the bytes of a group up to its end tag.
         position: Where the tag is.
         stop: Where the field ends, a group's end tag included.

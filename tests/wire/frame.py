@@ -112,7 +112,7 @@ def _read_record(data: bytes, position: int) -> bytes:
 
 
 def _check_crc(part: str, content: bytes, data: bytes, position: int) -> None:
-    """Compare the CRC stored at `position` with that of `content`."""
+    """Compare the CRC stored at `position` with the CRC of `content`."""
     (stored,) = _CRC.unpack_from(data, position)
     computed = masked_crc32c(content)
     if stored != computed:

@@ -1,7 +1,7 @@
 """Which records each batch of an epoch holds.
 
 In: an order, and how batches are cut from it. Out: `Ticket`s, one a batch, and the records of each. All of it
-is a pure function of the order: nothing depends on threads, or on what was read before.
+is a pure function of the order: nothing depends on threads, or on earlier reads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock import _native
 from penstock.foundation.process import ProcessLock
 from penstock.read.order import Order, Picks, shard_slice
 
-# Positions whose records are found in one call, of small batches: finding those of a single batch is not
+# Positions whose records are found in one call, of small batches: finding the records of one batch is not
 # worth the wait for Python's lock after it.
 _CHUNK = 4_096
 
@@ -28,13 +28,13 @@ _AHEAD = 8
 
 
 class Ticket(NamedTuple):
-    """A batch that is to be made.
+    """A batch to make.
 
     Attributes:
-        epoch: Of the loader.
+        epoch: Epoch of the loader.
         step: Number of the batch in its epoch.
         picks: Its records, where the plan knows them already.
-        ahead: What is read soon, where the plan knows that already.
+        ahead: Records that are read soon, where the plan knows them already.
         continues: Whether the next epoch follows in the same iteration, so that it can be read ahead.
     """
 
@@ -66,7 +66,7 @@ class BatchPlan(Protocol):
         """Whether rows that are read ahead are contiguous, so that announcing them always helps."""
 
     def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:
-        """Return what is worth announcing while a batch is made, in the order in which it is needed.
+        """Return records worth announcing while a batch is made, in the order in which they are needed.
 
         Args:
             ticket: The batch.
@@ -91,13 +91,8 @@ class FixedPlan:
     ) -> None:
         """Cut an order into batches.
 
-        Args:
-            order: Order of the records.
-            batch_size: Number of records per global batch.
-            last: What to do with a last batch that is not full.
-            shard: (rank, world).
-            stretch_records: Number of consecutive records to announce at a time where the order has no
-                windows; None announces single batches.
+        `last`: what to do with a last batch that is not full. `stretch_records`: number of consecutive
+        records to announce at a time where the order has no windows; None announces single batches.
         """
         self._order = order
         self._stretch = stretch_records
@@ -149,7 +144,7 @@ class FixedPlan:
 
     @property
     def reads_stretches(self) -> bool:
-        """Whether what is read ahead is contiguous, so that announcing it always saves time."""
+        """Whether records that are read ahead are contiguous, so that announcing them always saves time."""
         return self._window is not None
 
     @property
@@ -253,7 +248,7 @@ _PURPOSE = 0x6275  # of the order of batches in a window, apart from all other d
 class BucketPlan:
     """Batches of at most `batch_size` records, and of at most `max_tokens` values with their padding.
 
-    A record that alone is longer than `max_tokens` is a batch of its own. Shuffled, the batches of a window
+    A record that alone is longer than `max_tokens` is a batch by itself. Shuffled, the batches of a window
     come in a random order; otherwise short ones come first.
 
     Args:
@@ -326,7 +321,7 @@ class BucketPlan:
         """Return the first step of each window, up to one behind a step; in the end, the number of steps."""
         with self._lock:
             if epoch not in self._firsts:
-                if len(self._firsts) > 2:  # what is long gone
+                if len(self._firsts) > 2:  # epochs that ended long ago
                     del self._firsts[min(self._firsts)]
                 self._firsts[epoch] = [0]
             firsts = self._firsts[epoch]

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, Unpack
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,25 +24,28 @@ from penstock.batch.cache import CachedStore, check_folder, usual_cache_bytes
 from penstock.batch.image_cache import GrowingStore
 from penstock.batch.loader import Loader, LoaderParts
 from penstock.batch.maker import Transforming
-from penstock.batch.options import LoadChoices, LoadOptions, Shuffling, make_options
 from penstock.batch.state import Identity
 from penstock.batch.stored import StoredValues
 from penstock.batch.supply import ColumnStore, DiskStore, SplitSource, Supply
+from penstock.batch.weights import class_weights, example_weights
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.errors import NotPicklableError, OptionError
 from penstock.filter.expression import parse_expression
 from penstock.filter.scan import filter_rows, row_lengths
-from penstock.filter.weights import class_weights, example_weights
 from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import show, unknown_name
-from penstock.read.bitmap import both, choose_part
+from penstock.read.bitmap import Bitmap, both, choose_part
 from penstock.read.mixed_order import MixedOrder
 from penstock.read.order import Order, Shuffle, SplitOrder
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
+from penstock.settings.keywords import takes
+from penstock.settings.loading import LoadOptions
+from penstock.storage.store_path import take_local_path
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.pipeline_parts import check_inputs
 
 _log = logging.getLogger("penstock")
 
@@ -66,6 +69,7 @@ class LoadedSplit:
         losses: Policy for bad records.
         strict: Whether to reject records that no correct writer produces.
         fingerprint: Fingerprint of the records.
+        selected: Rows to load; all by default.
     """
 
     name: str
@@ -74,6 +78,17 @@ class LoadedSplit:
     losses: Losses
     strict: bool
     fingerprint: str
+    selected: Bitmap | None = None
+
+
+def choose_steps(pipeline: Pipeline | None, schema: Schema) -> Transforming:
+    """Return the steps of a pipeline, or stored values without one."""
+    if pipeline is None:
+        stored = StoredValues(schema)
+        stored.check_inputs()
+        return stored
+    check_inputs(pipeline)
+    return pipeline.assembly
 
 
 def make_loader(
@@ -82,14 +97,11 @@ def make_loader(
     options: LoadOptions,
     shares: Sequence[float] | None = None,
 ) -> Loader:
-    """Return a loader over one split, or over several mixed by shares.
-
-    Raises:
-        OptionError: There is no record to load, or an option does not fit the data.
-        UnknownNameError: The pipeline or an option names a field that does not exist.
-    """
+    """Return a loader over one split, or over several mixed by shares."""
     if len(splits) > _MOST_SPLITS:
         raise OptionError("splits", expected=f"at most {_MOST_SPLITS} in a mixture", got=len(splits))
+    if options.cache is not None:
+        take_local_path(options.cache, "cache")
     if options.augment and not pipeline.augments:
         raise OptionError(
             "augment",
@@ -98,13 +110,13 @@ def make_loader(
             advice="Add an Image(augment=…) to the pipeline, or a map that takes draws.",
         )
     if options.augment is None:
-        options = replace(options, augment=all(_is_for_training(split, options) for split in splits))
+        options = options.replace(augment=all(_is_for_training(split, options) for split in splits))
     orders = [_make_order(split, options, number) for number, split in enumerate(splits)]
     for split, each in zip(splits, orders, strict=True):
         if len(each) == 0:
             raise _refuse_empty(split, options)
     order: Order = orders[0] if shares is None else MixedOrder(orders, shares, options.seed)
-    sources = [_make_source(split, pipeline, options.threads) for split in splits]
+    sources = [_make_source(split, pipeline, options.count_threads()) for split in splits]
     stores = [
         _make_store(source, each, pipeline, options) for source, each in zip(sources, orders, strict=True)
     ]
@@ -132,7 +144,7 @@ def _make_source(split: LoadedSplit, pipeline: Transforming, num_threads: int) -
             raise unknown_name(name, split.schema)
     schema = split.schema.select(pipeline.fields)
     pipeline.check_schema(schema)
-    plan = DecodePlan(schema, strict=split.strict, dictionaries=pipeline.dictionaries())
+    plan = DecodePlan(schema, strict=split.strict, dictionaries=pipeline.dictionaries)
     return SplitSource(Scatter(split.rows, num_threads), plan, schema, split.losses, split.name)
 
 
@@ -157,17 +169,18 @@ def _make_store(
 
 
 def _make_order(split: LoadedSplit, options: LoadOptions, number: int) -> SplitOrder:
-    bitmap = None
+    bitmap = split.selected
     if options.filter is not None:
         expression = parse_expression(options.filter, split.schema)
-        bitmap = filter_rows(
+        found = filter_rows(
             split.rows,
             split.schema,
             expression,
             split.losses,
             strict=split.strict,
-            num_threads=options.threads,
+            num_threads=options.count_threads(),
         )
+        bitmap = found if bitmap is None else both(bitmap, found)
     if options.part is not None:
         part = choose_part(len(split.rows), options.part)
         bitmap = part if bitmap is None else both(bitmap, part)
@@ -215,11 +228,11 @@ def _make_weights(split: LoadedSplit, options: LoadOptions) -> NDArray[np.float6
     records = (split.rows, split.schema)
     if isinstance(weights, str):
         return example_weights(
-            *records, weights, split.losses, strict=split.strict, num_threads=options.threads
+            *records, weights, split.losses, strict=split.strict, num_threads=options.count_threads()
         )
     ((field, by_value),) = weights.items()
     return class_weights(
-        *records, field, by_value, split.losses, strict=split.strict, num_threads=options.threads
+        *records, field, by_value, split.losses, strict=split.strict, num_threads=options.count_threads()
     )
 
 
@@ -232,7 +245,7 @@ def _make_plan(
         if len(rows) == 1 and rows[0].is_remote and options.shuffle is False and options.weights is None:
             stretch = max(options.batch_size, _STRETCH_BYTES * len(rows[0]) // max(1, _num_bytes(rows[0])))
         return FixedPlan(order, options.batch_size, options.last, options.shard, stretch)
-    measure = pipeline.measure(options.bucket_by) if isinstance(pipeline, Pipeline) else None
+    measure = pipeline.measure(options.bucket_by)
     lengths = [
         row_lengths(
             split.rows,
@@ -240,7 +253,7 @@ def _make_plan(
             options.bucket_by,
             split.losses,
             strict=split.strict,
-            num_threads=options.threads,
+            num_threads=options.count_threads(),
             measure=measure,
         )
         for split in splits
@@ -288,7 +301,7 @@ def _refuse_empty(split: LoadedSplit, options: LoadOptions) -> OptionError:
     if len(split.rows) == 0:
         return OptionError(f"split {split.name!r}", expected="at least one record", got="none")
     asked = [
-        f"{name}={getattr(options, name)!r}"
+        f"{name}={show(getattr(options, name))}"
         for name in ("filter", "skip", "take", "part")
         if getattr(options, name) not in (None, 0) or (name == "take" and options.take == 0)
     ]
@@ -324,17 +337,16 @@ class Mixture:
     def __len__(self) -> int:
         return sum(len(split.rows) for split in self._splits)
 
-    def loader(
-        self,
-        pipeline: Pipeline | None = None,
-        batch_size: int = 32,
-        shuffle: bool | Shuffling = False,
-        seed: int = 0,
-        **choices: Unpack[LoadChoices],
-    ) -> Loader:
-        """Return a loader over the mixture; see `Split.loader`."""
-        options = make_options(batch_size, shuffle, seed, **choices)
-        chosen = StoredValues(self._splits[0].schema) if pipeline is None else pipeline.copy()
+    @takes(LoadOptions)
+    def loader(self, pipeline: Pipeline | None = None, *, options: LoadOptions) -> Loader:
+        """Return a loader over the mixture, as `Split.loader` does over a split.
+
+        Args:
+            pipeline: Pipeline that turns stored values into arrays. Without one, a batch holds the stored
+                values.
+            options: What to load, and how.
+        """
+        chosen = choose_steps(pipeline, self._splits[0].schema)
         return make_loader(self._splits, chosen, options, self._shares)
 
     def __reduce__(self) -> NoReturn:

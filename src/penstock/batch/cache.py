@@ -44,11 +44,7 @@ _PREFIX = ".penstock-cache-"
 
 
 def check_folder(folder: Path) -> None:
-    """Make a folder for a cache, unless it is there, and see that files can be written to it.
-
-    Raises:
-        OptionError: They cannot.
-    """
+    """Make a folder for a cache, unless it is there, and see that files can be written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder, prefix=_PREFIX):
@@ -125,7 +121,7 @@ def interleave(columns: CodedColumns) -> dict[str, CodedColumn]:
 
 
 def _interleave_texts(texts: Mapping[str, Bytes], num_rows: int) -> dict[str, CodedColumn]:
-    """Return strings with those of each row contiguous."""
+    """Return strings with the strings of each row contiguous."""
     if not texts:
         return {}
     packed = [column.pack() for column in texts.values()]
@@ -233,7 +229,7 @@ class CachedStore:
             self._rest.announce(rows[~kept.find(rows)[1]])
 
     def _columns_of_both(self, rows: NDArray[np.int64], cached: CodedColumns, is_kept: Mask) -> StoreColumns:
-        """Return rows of which some are kept, and the others are read."""
+        """Return rows: kept ones from the cache, the others from the files."""
         ours, theirs = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
         fresh, sound, _ = self._rest.columns(rows[theirs])
         if sound is not None:
@@ -287,6 +283,6 @@ class CachedStore:
             yield self._chosen.pick(0, start, min(start + size, len(self._chosen))).rows
 
     def _read(self, wanted: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
-        # What is bad is not kept, and met again when it is asked for: that is where its error belongs.
+        # Bad rows are not kept. Their error is raised when they are requested again.
         losses = Losses("collect", len(wanted))
         return read_scattered(self._source.scatter, self._source.plan, losses, wanted)

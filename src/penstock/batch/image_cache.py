@@ -99,7 +99,7 @@ class Held:
 
 _log = logging.getLogger("penstock")
 
-_FILE_BYTES = 64 << 20  # a mapping each, of which a process has but some ten thousands
+_FILE_BYTES = 64 << 20  # one mapping each, and a process has at most some ten thousand
 _DEAR = 64  # how many rows are joined in less time than it takes to decode one
 
 
@@ -174,7 +174,7 @@ class GrowingStore:
         self._rest.announce(rows if held is None else rows[~held.find(rows)[1]])
 
     def _settle(self, rows: NDArray[np.int64]) -> Held | None:
-        """Return what is held; pending images are added first if many of them were requested."""
+        """Return the held rows; pending images are added first if many of them were requested."""
         with self._lock:
             if self._pending:
                 self._num_missed += int(self._is_known[rows].sum())
@@ -206,7 +206,7 @@ class GrowingStore:
     def _keep(
         self, asked: NDArray[np.int64], rows: NDArray[np.int64], columns: CodedColumns, faults: Faults
     ) -> None:
-        """Keep those of some rows that are whole and new, as many as there is room for."""
+        """Keep the complete and new images among some rows, as many as there is room for."""
         images = {name: column for name, column in columns.items() if isinstance(column, Pictures)}
         others = {name: column for name, column in columns.items() if name not in images}
         each = sum(column.nbytes for column in others.values()) / max(1, len(rows))
@@ -256,7 +256,7 @@ class GrowingStore:
         try:
             moved = move_to_file(loose, folder)
         except WriteError as error:
-            # What is held stays where it is. Training continues without the rest of the cache.
+            # Held images stay where they are. Training continues without the rest of the cache.
             _log.warning("cache: nothing more is kept: %s", error)
             with self._lock:
                 self._is_open, self._folder = False, None

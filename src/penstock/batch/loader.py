@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from penstock.batch.arguments import check_whole
 from penstock.batch.batch_plan import BatchPlan, Ticket
 from penstock.batch.iteration import Iteration
 from penstock.batch.maker import ConvertedJob, Converter, MadeBatch, Maker, Transforming, fit_slice
-from penstock.batch.options import LoadOptions, check_whole
 from penstock.batch.state import Identity, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
 from penstock.batch.supply import PlannedRows, RecordLocation, Supply
@@ -24,6 +24,7 @@ from penstock.foundation.job_window import max_window_bytes
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.thread_pool import Feed
 from penstock.foundation.wording import show
+from penstock.settings.loading import LoadOptions
 from penstock.transform.output import Output
 
 if TYPE_CHECKING:
@@ -84,8 +85,7 @@ class Loader:
             self._meter,
             slice_rows=fit_slice(parts.supply.record_bytes, prepares=parts.pipeline.prepares),
             augments=parts.options.augment is True,
-            pads=parts.options.last == "pad",
-            slots=parts.plan.slots,
+            pad_to=parts.plan.slots if parts.options.last == "pad" else None,
         )
         self.last_error: BaseException | None = None
         self._position = (0, 0)
@@ -116,13 +116,18 @@ class Loader:
 
     @property
     def pipeline(self) -> Transforming:
-        """Pipeline that turns columns into arrays."""
+        """Assembly of the pipeline that turns columns into arrays; without a pipeline, stored values."""
         return self._parts.pipeline
 
     @property
     def position(self) -> tuple[int, int]:
         """Epoch and step of the next batch."""
         return self._position
+
+    @property
+    def next_start(self) -> tuple[int, int]:
+        """Epoch and step of the first batch of the next iteration; an iteration that was left is an epoch."""
+        return self._next
 
     @property
     def steps_per_epoch(self) -> int:
@@ -162,11 +167,7 @@ class Loader:
         return self._parts.options.repeat is None
 
     def __len__(self) -> int:
-        """Return the number of batches in a complete iteration.
-
-        Raises:
-            TypeError: The loader repeats indefinitely.
-        """
+        """Return the number of batches in a complete iteration."""
         repeat = self._parts.options.repeat
         if repeat is None:
             raise TypeError("a loader with repeat=None has no length: it repeats indefinitely")
@@ -295,7 +296,7 @@ class Loader:
         feed = None if self._feed is None else self._feed()
         num_ready = 0 if feed is None else feed.num_ready
         return self._meter.stats(
-            supply.read_seconds, supply.bytes_read, self._parts.options.threads, num_ready
+            supply.read_seconds, supply.bytes_read, self._parts.options.count_threads(), num_ready
         )
 
     def to_tf(self, structure: Structure = "auto") -> Any:
@@ -437,7 +438,7 @@ class Loader:
         feed = Feed(
             _tickets(parts, epoch, step, stop, last_step),
             self._maker.begin if convert is None else partial(ConvertedJob, self._maker, convert),
-            parts.options.threads,
+            parts.options.count_threads(),
             parts.options.prefetch_bytes,
             self._meter.waited,
         )

@@ -22,6 +22,7 @@ from penstock.errors import FieldError
 from penstock.read.order import Picks
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
+from penstock.transform.base import MeasureLengths
 from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output
@@ -57,7 +58,7 @@ class ArrayMaker(Protocol):
 
 
 class Transforming(ArrayMaker, Protocol):
-    """The part of a pipeline that a loader uses."""
+    """What a loader uses: the assembly of a pipeline, or stored values."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -67,14 +68,18 @@ class Transforming(ArrayMaker, Protocol):
     def inputs(self) -> dict[str, Output]:
         """Specifications of the inputs by name."""
 
+    @property
     def dictionaries(self) -> dict[str, _native.Vocabulary]:
-        """Return the vocabularies with which the core codes strings while it decodes."""
+        """Vocabularies by field name, with which the core codes strings while it decodes."""
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the pipeline."""
 
+    def measure(self, name: str) -> MeasureLengths | None:
+        """Return a function for the lengths of a field's rows in the output; None for the stored lengths."""
+
     def check_schema(self, schema: Schema) -> None:
-        """Raise an error if the fields of the data differ from those of the pipeline."""
+        """Raise an error if the fields of the data differ from the fields of the pipeline."""
 
     @property
     def augments(self) -> bool:
@@ -119,9 +124,7 @@ _PREPARED_SLICE_BYTES: Final = 1 << 21
 def fit_slice(record_bytes: int, *, prepares: bool) -> int:
     """Return the number of rows in a slice of a batch: small enough that all threads share a batch.
 
-    Args:
-        record_bytes: Mean size of a stored record.
-        prepares: Whether the pipeline has an expensive part, such as decoding images.
+    `prepares`: whether the pipeline has an expensive part, such as decoding images.
     """
     most_bytes = _PREPARED_SLICE_BYTES if prepares else _SLICE_BYTES
     return min(MAX_SLICE_ROWS, max(1, most_bytes // max(1, record_bytes)))
@@ -138,8 +141,7 @@ class Maker(Generic[_K]):
         slice_rows: Maximum number of rows in a slice, which one thread turns into arrays at a time.
             Defaults to `MAX_SLICE_ROWS`.
         augments: Whether the batches are for training.
-        pads: Whether a batch that is not full is padded with records of weight 0.
-        slots: Number of records that it is padded to.
+        pad_to: Number of records that a batch which is not full is padded to, with records of weight 0.
     """
 
     def __init__(
@@ -151,17 +153,16 @@ class Maker(Generic[_K]):
         *,
         slice_rows: int | None = None,
         augments: bool = False,
-        pads: bool = False,
-        slots: int | None = None,
+        pad_to: int | None = None,
     ) -> None:
         self.source = source
         self.pipeline = pipeline
         self.meter = meter
         self.slice_rows = MAX_SLICE_ROWS if slice_rows is None else slice_rows
         self._seed = seed
-        self._slots = slots if pads else None
+        self._pad_to = pad_to
         self._augments = augments
-        self.has_weights = bool(pipeline.weights) or pads
+        self.has_weights = bool(pipeline.weights) or pad_to is not None
         self._targets = tuple(pipeline.targets)
 
     def begin(self, ticket: _K) -> BatchJob[_K]:
@@ -183,10 +184,10 @@ class Maker(Generic[_K]):
         if weight is None or weight.dtype != np.float32:  # stored weights may have any type
             stored, weight = weight, _native.empty((num_rows,), "float32")
             weight[:] = 1 if stored is None else stored
-        if self._slots is not None and num_rows < self._slots:
-            inputs = {name: _pad(value, self._slots) for name, value in inputs.items()}
-            targets = {name: _pad(value, self._slots) for name, value in targets.items()}
-            weight = _pad(weight, self._slots)
+        if self._pad_to is not None and num_rows < self._pad_to:
+            inputs = {name: _pad(value, self._pad_to) for name, value in inputs.items()}
+            targets = {name: _pad(value, self._pad_to) for name, value in targets.items()}
+            weight = _pad(weight, self._pad_to)
         # By target, as Keras expects them; a batch without targets has one weight array.
         return inputs, targets, dict.fromkeys(self._targets or ("weight",), weight)
 
@@ -203,7 +204,7 @@ class _Slice:
         prepared: Rows that were read, and the errors of those that could not be prepared, by a cache or here.
         refused: Rows that a transform refused, each with its error, in the order in which they were found.
         error: Error that ended the work on the slice, or None.
-        is_read: Whether its rows could be read, so that the error is that of a transform.
+        is_read: Whether its rows could be read, so that the error comes from a transform.
         is_whole: Whether all its rows were transformed or refused.
     """
 
@@ -324,7 +325,7 @@ class BatchJob(Generic[_K]):
         return self._make_batch(join_picks([each.picks for each in slices]), num_rows)
 
     def _describe_native(self, part: int) -> _Slice:
-        """Return what became of a slice that the core made: all its rows are in the arrays."""
+        """Return the result of a slice that the core made: all its rows are in the arrays."""
         made = _Slice(cut_picks(self._picks, slice(*self._bounds[part : part + 2])))
         made.is_read = True
         return made

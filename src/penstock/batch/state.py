@@ -53,11 +53,7 @@ def make_state(identity: Identity, epoch: int, step: int) -> dict[str, Any]:
 
 
 def read_state(state: object, identity: Identity) -> tuple[int, int]:
-    """Return (epoch, step) of a state.
-
-    Raises:
-        StateError: It is not a state, or belongs to another loader; the message names the difference.
-    """
+    """Return (epoch, step) of a state."""
     if not isinstance(state, Mapping):
         raise _refuse("loader state", "a dict made by state_dict()", show(state))
     missing = [key for key in _KEYS if key not in state]

@@ -13,7 +13,9 @@ from numpy.typing import NDArray
 
 from penstock.columns import Bytes, CodedColumns, Dictionary, Pictures, Ragged
 from penstock.errors import SchemaError
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -22,6 +24,7 @@ from penstock.transform.assembly import Faults
 from penstock.transform.builder import WholeBatch
 from penstock.transform.cast import align
 from penstock.transform.draws import Draws
+from penstock.transform.inputs import refuse_no_inputs
 from penstock.transform.output import Output
 from penstock.transform.padding import step_shape
 
@@ -54,26 +57,31 @@ class StoredValues:
         """What the weights are."""
         return self._outputs("weight")
 
+    @property
     def dictionaries(self) -> dict[str, Any]:
-        """Return nothing: strings stay strings."""
+        """Nothing: strings stay strings."""
         return {}
 
-    def check_schema(self, schema: Schema) -> None:
-        """Refuse another split whose values would not fit into the same arrays.
+    def measure(self, name: str) -> None:
+        """Return None: lengths are those of the stored lists."""
 
-        Raises:
-            SchemaError: A field has another type there.
-        """
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse another split whose values would not fit into the same arrays."""
         for name in self.fields:
             mine, given = self.schema[name], schema[name]
             if _facts(mine) != _facts(given):
                 raise SchemaError(
-                    f"field {name!r}",
+                    f"field {show(name)}",
                     field=name,
                     expected=f"type {mine.type_name} ({mine.describe()}), as in the first split",
                     got=f"type {given.type_name} ({given.describe()})",
                     advice="Open both with one schema.",
                 )
+
+    def check_inputs(self) -> None:
+        """Refuse data without inputs."""
+        if not self.inputs:
+            raise refuse_no_inputs(())
 
     def fingerprint(self) -> str:
         """Return what stands for the fingerprint of a pipeline."""
@@ -133,6 +141,7 @@ class StoredValues:
 OUTPUTS: dict[type[Field], Callable[[str, Any], Output]] = {
     Number: lambda name, field: Output(name, field.dtype, ()),
     Category: lambda name, field: Output(name, field.dtype, ()),  # int64 or string
+    Date: lambda name, _: Output(name, "int64", ()),
     Text: lambda name, _: Output(name, "string", ()),
     Image: lambda name, _: Output(name, "string", ()),
     BytesField: lambda name, _: Output(name, "string", ()),
@@ -143,5 +152,5 @@ OUTPUTS: dict[type[Field], Callable[[str, Any], Output]] = {
 
 def _facts(field: Field) -> tuple[object, ...]:
     return type(field), *(
-        getattr(field, name, None) for name in ("dtype", "shape", "kind", "is_feature_list")
+        getattr(field, name, None) for name in ("dtype", "shape", "kind", "is_feature_list", "unit")
     )

@@ -52,11 +52,11 @@ class BlockRange(NamedTuple, Generic[_B]):
 
 @dataclass(eq=False)
 class StreamTicket(Generic[_B]):
-    """A batch of a stream that is to be made.
+    """A batch of a stream, to be made.
 
     Attributes:
         ranges: Its rows.
-        faults: What is wrong with rows, by their number in the batch; filled while the batch is made.
+        faults: Faults of rows, by their number in the batch; filled while the batch is made.
     """
 
     epoch: ClassVar[int] = 0
@@ -77,7 +77,7 @@ class StreamBatch(NamedTuple, Generic[_B]):
         ranges: The rows that it was made of.
         inputs: Arrays by name; None if no row is left.
         chosen: Which of the rows are in the arrays, as numbers among them.
-        faults: What is wrong with rows that are not, by their number among them.
+        faults: Faults of the other rows, by their number among them.
     """
 
     ranges: tuple[BlockRange[_B], ...]
@@ -106,15 +106,12 @@ def stream_batches(
 ) -> Generator[StreamBatch[_B]]:
     """Yield the rows of a stream in batches, in order; close the generator to end its threads.
 
-    Args:
-        blocks: Functions that make the blocks. They are asked for in the thread of the caller: code of users
-            may be bound to theirs. Any thread may call one.
-        pipeline: Turns columns into arrays; its randomness has no draws.
-        batch_size: How many rows a batch has; the last may have fewer, and so have those in which rows do
-            not fit.
-        num_threads: How many threads make blocks, and how many make batches.
-        most_faults: How many rows of a batch may not fit before it is given up, without arrays: where one is
-            too many, the first is enough.
+    `blocks`: functions that make the blocks. They are asked for in the thread of the caller: code of users
+    may be bound to theirs. Any thread may call one. `pipeline`: turns columns into arrays; its randomness has
+    no draws. `batch_size`: how many rows a batch has; the last may have fewer, and so have those in which
+    rows do not fit. `num_threads`: how many threads make blocks, and how many make batches. `most_faults`:
+    how many rows of a batch may not fit before it is given up, without arrays: where one is too many, the
+    first is enough.
     """
     maker = Maker(StreamedRows[_B](most_faults), pipeline, None, LoaderMeter())
 
@@ -143,7 +140,7 @@ def stream_batches(
 def cut_batches(blocks: Iterator[_B], batch_size: int) -> Iterator[StreamTicket[_B]]:
     """Yield the rows of blocks in batches of one size; the last may be smaller.
 
-    A block without rows is part of a batch too: what was left out of it is accounted for there.
+    A block without rows is part of a batch too, which accounts for the rows that were left out.
     """
     held: list[BlockRange[_B]] = []
     num_rows = 0

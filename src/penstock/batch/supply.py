@@ -22,6 +22,7 @@ from penstock.decode.reader import find_native_rows, read_scattered
 from penstock.decode.row_columns import NativeRows
 from penstock.errors import FieldError, PenstockError
 from penstock.read.order import Picks
+from penstock.read.rows import name_largest
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
@@ -290,17 +291,12 @@ class Supply:
                 return
 
     def release(self) -> None:
-        """Release what was read ahead."""
+        """Release bytes that were read ahead."""
         for source in self.sources:
             source.scatter.release()
 
     def check(self) -> None:
-        """Check that the files have not changed since they were opened.
-
-        Raises:
-            MissingShardError: A file no longer exists.
-            ChangedFileError: A file has changed.
-        """
+        """Check that the files have not changed since they were opened."""
         for source in self.sources:
             source.scatter.check(is_strict=source.losses.on_error == "raise")
 
@@ -314,7 +310,7 @@ class PlannedRows:
         self._has_announced = False
 
     def release(self) -> None:
-        """Release what was read ahead; an iteration has ended."""
+        """Release bytes that were read ahead; an iteration has ended."""
         self._supply.release()
         self._has_announced = False
 
@@ -358,6 +354,9 @@ class PlannedRows:
             at = error.record
             if 0 <= at < len(picks.rows):
                 named = self._source(picks, at).locate(int(picks.rows[at]), error)
+        elif _is_of_records(error) and len(batch.rows):
+            chosen = batch.rows if batch.sources is None else batch.rows[batch.sources == batch.sources[0]]
+            named = name_largest(self._source(batch, 0).scatter.rows, chosen)
         if not isinstance(named, PenstockError) or named.path is None:
             named.add_note(f"in batch {ticket.step} of epoch {ticket.epoch}: {self._describe(batch)}")
         return named
@@ -380,3 +379,9 @@ class PlannedRows:
                 # An error there is raised with its own batch.
                 with suppress(PenstockError):
                     self._supply.announce(ahead)
+
+
+def _is_of_records(error: Exception) -> bool:
+    """Return whether memory was exhausted by records, rather than by a map, whose error has a note."""
+    is_named = isinstance(error, PenstockError) or hasattr(error, "__notes__")
+    return isinstance(error, MemoryError) and not is_named

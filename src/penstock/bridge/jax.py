@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 from numpy.typing import NDArray
 
-from penstock.batch.options import check_whole
+from penstock.batch.arguments import check_whole
 from penstock.bridge.outputs import Padding, Sizes, check_outputs, find_paddings, pad_array
 from penstock.bridge.structure import Arrangement, Structure
 from penstock.errors import FieldError, OptionError
@@ -90,11 +90,7 @@ class JaxFeed:
         return self._read(self.loader.iterate(partial(self._prepare, self._find_dtypes())))
 
     def __len__(self) -> int:
-        """Return the number of batches of a whole iteration.
-
-        Raises:
-            TypeError: The loader is endless.
-        """
+        """Return the number of batches of a whole iteration."""
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:

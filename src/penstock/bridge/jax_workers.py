@@ -17,7 +17,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from penstock.batch.options import check_shares
+from penstock.batch.arguments import check_shares
 from penstock.bridge.keras import KerasFeed
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_to
 from penstock.errors import OptionError
@@ -32,16 +32,13 @@ _JOIN_SECONDS: Final = (
 )
 _HEARTBEAT_SECONDS: Final = 20  # a worker whose group is gone ends itself after this time
 _LEAVE_SECONDS: Final = 20
-_COMPILE_SECONDS: Final = 0.1  # what is compiled faster is not kept
+_COMPILE_SECONDS: Final = 0.1  # programs that compile faster are not kept
 
 
 def join_workers(address: str, rank: int, num_workers: int) -> None:
     """Connect this process with the other workers; must come before anything is computed.
 
-    Args:
-        address: Host and port at which rank 0 listens.
-        rank: Number of this worker.
-        num_workers: Number of workers.
+    `address`: host and port at which rank 0 listens.
     """
     # On CPUs JAX has several ways to add arrays of processes; gloo needs nothing beside TCP.
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -65,11 +62,10 @@ def count_gpus() -> int:
 def keep_compiled(folder: Path) -> None:
     """Keep compiled functions in a folder, so that a worker that is started again need not compile them.
 
-    Rank 0 writes them, and workers of the same machine read them. Those of other machines are not read, as
-    their processors may differ: each machine has a folder of its own.
+    Rank 0 writes them, and workers of the same machine read them. Other
+    machines have separate folders, as their processors may differ.
 
-    Args:
-        folder: The folder. `JAX_COMPILATION_CACHE_DIR` takes precedence.
+    `folder`: the folder. `JAX_COMPILATION_CACHE_DIR` takes precedence.
     """
     if jax.config.jax_compilation_cache_dir is None:
         jax.config.update("jax_compilation_cache_dir", str(folder / os.uname().nodename))
@@ -84,11 +80,7 @@ def leave_workers() -> None:
 def list_workers_devices(num_devices: int | None) -> list[Any]:
     """Return the devices of all workers, the same number of each.
 
-    Args:
-        num_devices: Number of devices of each worker; None takes all.
-
-    Raises:
-        OptionError: A worker has fewer.
+    `num_devices`: number of devices of each worker; None takes all.
     """
     by_worker: dict[int, list[Any]] = {}
     for device in jax.devices():
@@ -111,7 +103,7 @@ def take_first(values: Sequence[float]) -> list[float]:
     """Return the numbers of rank 0, on all workers."""
     if jax.process_count() == 1:
         return list(values)
-    # Not by a sum, as other values than those of rank 0 may be NaN; as bytes, as JAX has no float64.
+    # Not by a sum, as values of other ranks than 0 may be NaN; as bytes, as JAX has no float64.
     sent = np.frombuffer(np.asarray(values, np.float64).tobytes(), np.uint32)
     received = multihost_utils.process_allgather(sent)[0]
     return [float(each) for each in np.frombuffer(np.asarray(received, np.uint32).tobytes(), np.float64)]
@@ -120,22 +112,18 @@ def take_first(values: Sequence[float]) -> list[float]:
 class ShareFeed(KerasFeed):
     """The batches of several workers or devices as input of Keras.
 
-    Each worker loads its part of a batch. Together the parts are one array, whose rows are those of the batch
+    Each worker loads its part of a batch. Together the parts are one array, with the rows of the batch
     of a single process. A batch that cannot be divided by the number of devices, the last of an epoch, is
     loaded by each worker as a whole and computed by each device.
 
     Args:
-        share: Loader of the part of this worker; its position is that of the worker.
+        share: Loader of the part of this worker; its position is the position of the worker.
         whole: Loader of whole batches.
         mesh: The devices of all workers, on one axis.
     """
 
     def __init__(self, share: Loader, whole: Loader, mesh: jax.sharding.Mesh) -> None:
-        """Check that the devices can share the batches.
-
-        Raises:
-            OptionError: They cannot.
-        """
+        """Check that the devices can share the batches."""
         super().__init__(share)
         self._whole = whole
         self._parts = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
@@ -184,7 +172,7 @@ class ShareFeed(KerasFeed):
         outputs: Mapping[str, Output],
         paddings: Mapping[str, Padding],
     ) -> dict[str, tuple[int, ...]]:
-        """Return the shapes to which varying lengths are padded: those of the whole batch in one process."""
+        """Return the shapes to which varying lengths are padded, as in one process with the whole batch."""
         if not arrays:
             return {}
         own = np.concatenate([np.array(array.shape[1:], np.int32) for array in arrays.values()])

@@ -24,7 +24,9 @@ from penstock.bridge.position import get_tracker
 from penstock.bridge.structure import Arrangement, Structure
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
+from penstock.transform.assembly import Assembly
 from penstock.transform.output import STRINGS
+from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader
@@ -36,8 +38,7 @@ _EPOCH_ENDS = "the epoch ends here"
 _METHODS: Final = ("fit", "evaluate", "predict")
 _ADVICE: Final = {
     "y": "The batches of the loader already contain the targets.",
-    "sample_weight": "Weigh records by a field: --weight NAME of 'penstock convert', weight='NAME' of "
-    "ps.convert or ps.open.",
+    "sample_weight": "Weigh records by a field: `weight=NAME` of ps.convert or ps.open.",
     "class_weight": "ps.train(data, model=model, class_weights=…) weighs the classes in the loss; "
     "loader(…, weights={'adopted': {'yes': 3.0}}) draws records of a class more often.",
     "batch_size": "Set it where the loader is made: loader(…, batch_size=…).",
@@ -47,11 +48,7 @@ _ADVICE: Final = {
 
 
 def make_feed(loader: Loader, structure: Structure = "auto") -> KerasFeed:
-    """Return the loader as an object that Keras accepts in place of arrays.
-
-    Raises:
-        OptionError: There is no such structure.
-    """
+    """Return the loader as an object that Keras accepts in place of arrays."""
     return KerasFeed(loader, structure)
 
 
@@ -91,7 +88,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         self._adapted: weakref.ref[Any] | None = None
         self._dataset: Any = None
         self._is_new = self._is_building = False
-        # Epochs of bucketed batches differ in length, those of Keras do not: they are cut from one stream.
+        # Epochs of bucketed batches differ in length, epochs of Keras do not: they are cut from one stream.
         self.is_continuous = loader.options.bucket_by is not None or loader.is_endless
 
     @property
@@ -100,12 +97,18 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
 
         Raises:
             OptionError: Keras starts a run with an argument that would have no effect, or with a model whose
-                inputs have other names.
+                inputs have other names, or whose outputs do not fit the classes of a target.
         """
         # This is the only attribute that Keras reads while it still holds the arguments of the run.
-        model = self._read_call(sys._getframe(1))
+        model, learns = self._read_call(sys._getframe(1))
         if isinstance(model, keras.Model):
             self.adapt_to(model)
+            if learns and isinstance(self.loader.pipeline, Assembly):
+                # The checks of ps.train; the model half is loaded late, as Keras is.
+                from penstock.model.class_outputs import check_class_outputs  # noqa: PLC0415
+
+                is_ordered = self._arrangement.forms[1] == "tuple"
+                check_class_outputs(model, Pipeline(self.loader.pipeline), is_ordered=is_ordered)
         if self.loader.is_endless:
             return None
         return sum(map(self.loader.num_steps, self.tracker.whole_iteration(self.tracker.next_position()[0])))
@@ -126,11 +129,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         return None
 
     def __len__(self) -> int:
-        """Return the number of batches of a whole iteration.
-
-        Raises:
-            TypeError: The loader is endless.
-        """
+        """Return the number of batches of a whole iteration."""
         return len(self.loader)
 
     def __repr__(self) -> str:
@@ -140,7 +139,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         """Arrange the batches as a model takes them; Keras' own methods do so when they are called.
 
         Raises:
-            OptionError: The inputs of the model cannot be matched with those of the batches by name.
+            OptionError: The inputs of the model cannot be matched with the inputs of the batches by name.
         """
         if self._adapted is not None and self._adapted() is model:
             return
@@ -156,10 +155,10 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         if chosen.forms != self._arrangement.forms:
             self._arrangement, self._dataset = chosen, None
 
-    def _read_call(self, frame: FrameType | None) -> Any:
-        """Return the model whose method starts a run; refuse arguments that Keras ignores for a feed."""
+    def _read_call(self, frame: FrameType | None) -> tuple[Any, bool]:
+        """Return the model whose method starts a run, and whether targets are used there."""
         if frame is None or frame.f_code is not EpochIterator.__init__.__code__:
-            return None
+            return None, False
         given = frame.f_locals
         for name in ("y", "sample_weight", "class_weight"):
             if given.get(name) is not None:
@@ -167,7 +166,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         while frame is not None and frame.f_code.co_name not in _METHODS:
             frame = frame.f_back
         if frame is None:
-            return None
+            return None, False
         called = frame.f_locals
         is_trained = called.get("x") is self
         name = "batch_size" if is_trained else "validation_batch_size"
@@ -176,7 +175,7 @@ class KerasFeed(DataAdapter):  # type: ignore[misc]
         shuffle = called.get("shuffle", True) if is_trained and frame.f_code.co_name == "fit" else True
         if shuffle is not True and (shuffle or self.loader.options.shuffle):
             raise _refuse_argument("shuffle", shuffle)
-        return called.get("self")
+        return called.get("self"), frame.f_code.co_name != "predict"
 
     def arrange(self, batch: Batch) -> tuple[Any, ...]:
         """Arrange a batch of the loader for Keras."""
@@ -332,7 +331,7 @@ class FeedCallback(keras.callbacks.Callback):  # type: ignore[misc]
                 self.model.stop_training = _EPOCH_ENDS
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:  # noqa: ARG002
-        """Count the step, unless Keras calls this later, in a thread of its own."""
+        """Count the step, unless Keras calls this later, in a separate thread."""
         if threading.get_ident() == self._thread:
             self._count(batch + 1)
 

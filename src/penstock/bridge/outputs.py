@@ -17,9 +17,9 @@ from penstock import _native
 from penstock.batch.maker import Transforming
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
+from penstock.transform.assembly import Assembly
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.padding import Padded
-from penstock.transform.pipeline import Pipeline
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader
@@ -33,16 +33,7 @@ _PAD = "Use a pipeline that pads the field: Pad(), or another transform without 
 
 
 def check_outputs(loader: Loader, framework: str, takes_lists: Callable[[Output], bool]) -> None:
-    """Refuse outputs that a framework does not support.
-
-    Args:
-        loader: The loader.
-        framework: Name of the framework, for messages.
-        takes_lists: Whether the framework can represent a given ragged output.
-
-    Raises:
-        OptionError: An output is not numeric, or is ragged in a way that the framework does not support.
-    """
+    """Refuse outputs that a framework does not support."""
     for part in loader.signature():
         for name, output in part.items():
             is_text = output.dtype in STRINGS
@@ -73,11 +64,7 @@ class Sizes:
     """
 
     def __init__(self, sizes: Iterable[int] | None = None) -> None:
-        """Check the sizes.
-
-        Raises:
-            OptionError: The sizes are not positive whole numbers.
-        """
+        """Check the sizes."""
         is_iterable = isinstance(sizes, Iterable) and not isinstance(sizes, str | bytes)
         numbers = list(sizes) if is_iterable and sizes is not None else []
         if (sizes is not None and not is_iterable) or not all(map(_is_size, numbers)):
@@ -115,7 +102,7 @@ class Padding(NamedTuple):
 def find_paddings(pipeline: Transforming) -> dict[str, Padding]:
     """Return the padding of each output of a padding transform, by output name."""
     paddings: dict[str, Padding] = {}
-    transforms = pipeline.transforms if isinstance(pipeline, Pipeline) else {}
+    transforms = pipeline.fed if isinstance(pipeline, Assembly) else {}
     for name, transform in transforms.items():
         if isinstance(transform, Padded):
             paddings[name] = Padding(transform.padding, transform.length)

@@ -70,7 +70,7 @@ class PositionTracker:
     that was dropped earlier does not count: the next one starts at the same batch, so that inspecting the
     first batch skips no data, as with any data set. Endless and continuous iterations have no end to reach:
     there, the next one continues after the last batch that was read. Moving the loader (`load_state_dict`)
-    also moves the start of the next iteration.
+    also moves the start of the next iteration; after `iter(loader)` it is the next epoch.
 
     During an iteration the loader's position follows the batches that were given. A framework that prefetches
     has received more batches than the model has used; a caller that knows how many calls `follow_consumer`
@@ -79,7 +79,8 @@ class PositionTracker:
 
     def __init__(self, loader: Loader) -> None:
         self._loader: Loader = weakref.proxy(loader)  # `_trackers` must not keep the loader alive
-        self._start = self._known_position = loader.position
+        self._start = loader.next_start
+        self._known = self._locate()
         self._last: TrackedIteration | None = None
         self._is_followed = False
         self._is_continuous = False
@@ -92,14 +93,12 @@ class PositionTracker:
     def begin(self, *, is_continuous: bool = False) -> TrackedIteration:
         """Start an iteration.
 
-        Args:
-            is_continuous: Whether it continues from epoch to epoch without end.
+        `is_continuous`: whether it continues from epoch to epoch without end.
         """
-        position = self._loader.position
-        if position != self._known_position:
-            self._start, self._known_position = position, position
+        if self._known != self._locate():
+            self._start, self._known = self._loader.next_start, self._locate()
         elif self._is_followed:
-            self._start = position
+            self._start = self._loader.next_start
         elif self._last is not None and self._last.is_counted:
             self._start = self._last.position
         start = self._start = self._normalize(self._start)
@@ -119,17 +118,15 @@ class PositionTracker:
 
     def next_position(self) -> tuple[int, int]:
         """Return epoch and step of the next batch of the loader's consumer."""
-        return self._normalize(self._loader.position)
+        return self._normalize(self._loader.next_start)
 
     def read(
         self, loader: Loader, iteration: TrackedIteration, convert: Converter | None = None
     ) -> Iterator[Any]:
         """Yield the remaining batches of an iteration; its threads stop at its end or when it is dropped.
 
-        Args:
-            loader: The loader.
-            iteration: An iteration that `begin` returned.
-            convert: Function that replaces the arrays of each batch; the threads of the loader call it.
+        `iteration`: an iteration that `begin` returned. `convert`: function that replaces the arrays of each
+        batch; the threads of the loader call it.
         """
         with loader.read_epochs(*iteration.position, iteration.stop, convert) as batches:
             iteration.batches = weakref.ref(batches)
@@ -149,7 +146,7 @@ class PositionTracker:
     def start_run(self) -> None:
         """Start a new run of the framework: keep the position that the previous run reached."""
         if self._is_followed:  # an error ended the previous run
-            self._start = self._loader.position
+            self._start = self._loader.next_start
         elif self._last is not None and self._last.is_counted:
             self._start = self._last.position
         self._last, self._is_followed, self._is_continuous = None, False, False
@@ -164,13 +161,9 @@ class PositionTracker:
             self._last.num_given_at_epoch_end = self._last.num_given
 
     def follow_consumer(self, *, is_continuous: bool) -> tuple[int, int]:
-        """Move the loader only by `advance` from now on. Return the consumer's position.
-
-        Args:
-            is_continuous: Whether iterations continue from epoch to epoch.
-        """
-        if self._loader.position != self._known_position:
-            self._start = self._loader.position
+        """Move the loader only by `advance` from now on. Return the consumer's position."""
+        if self._known != self._locate():
+            self._start = self._loader.next_start
         self._start = self._normalize(self._start)
         self._move_loader(*self._start)
         self._last, self._is_followed, self._is_continuous = None, True, is_continuous
@@ -197,12 +190,16 @@ class PositionTracker:
         batches = None if self._last is None or self._last.batches is None else self._last.batches()
         if batches is not None:
             batches.close()
-        self._start = self._loader.position
+        self._start = self._loader.next_start
         self._last, self._is_followed, self._is_continuous = None, False, False
 
     def _move_loader(self, epoch: int, step: int) -> None:
         self._loader.seek(epoch, step)
-        self._known_position = (epoch, step)
+        self._known = self._locate()
+
+    def _locate(self) -> tuple[tuple[int, int], tuple[int, int]]:
+        """Return a value that differs if anything else has moved the loader."""
+        return self._loader.position, self._loader.next_start
 
     def _normalize(self, position: tuple[int, int]) -> tuple[int, int]:
         epoch, step = position

@@ -1,6 +1,6 @@
 """Records of a split as a `ray.data.Datasource`.
 
-In: a split. Out: read tasks for Ray Data, each of which reads consecutive records as Arrow tables. A task has
+In: a split. Out: read tasks for Ray Data; each reads consecutive records as Arrow tables. A task has
 the path of the data set, not its records, so every node must be able to read the files at that path.
 """
 
@@ -47,7 +47,7 @@ class SplitDatasource(Datasource):  # type: ignore[misc]
         return "Penstock"
 
     def estimate_inmemory_data_size(self) -> int | None:
-        """Return the size of the shards, which is about that of the columns of all fields."""
+        """Return the size of the shards, which is about the size of the columns of all fields."""
         return self._num_bytes
 
     def get_read_tasks(

@@ -41,11 +41,7 @@ class Arrangement:
 
     @classmethod
     def of(cls, loader: Loader, structure: Structure) -> Self:
-        """Return the arrangement of a loader's batches.
-
-        Raises:
-            OptionError: There is no such structure.
-        """
+        """Return the arrangement of a loader's batches."""
         return cls.choose(loader.signature(), structure)
 
     @classmethod
@@ -54,11 +50,7 @@ class Arrangement:
         outputs: tuple[Mapping[str, Output], Mapping[str, Output], Mapping[str, Output]],
         structure: Structure,
     ) -> Self:
-        """Return the arrangement of these inputs, targets and weights.
-
-        Raises:
-            OptionError: There is no such structure.
-        """
+        """Return the arrangement of these inputs, targets and weights."""
         if not isinstance(structure, str) or structure not in get_args(Structure):
             raise OptionError(
                 "structure",

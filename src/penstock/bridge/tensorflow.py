@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import atexit
 import gc
+import time
 import weakref
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import tensorflow as tf
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from penstock.bridge.position import PositionTracker, TrackedIteration, get_trac
 from penstock.bridge.structure import Arrangement, Structure
 from penstock.bridge.tensorflow_layout import Layout, Parts
 from penstock.errors import StateError
+from penstock.transform.output import Output
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader
@@ -32,9 +34,6 @@ def make_dataset(loader: Loader, structure: Structure = "auto") -> tf.data.Datas
     """Return a `tf.data.Dataset` of the loader's batches; each iteration read to its end is the next epoch.
 
     The data set does not prefetch: the loader itself does, and so its state stays exact.
-
-    Raises:
-        OptionError: There is no such structure.
     """
     arrangement = Arrangement.of(loader, structure)
     tracker = get_tracker(loader)
@@ -65,10 +64,7 @@ def make_keras_dataset(
 ) -> tf.data.Dataset:
     """Return a `tf.data.Dataset` of the loader's batches for Keras, which has no cardinality.
 
-    Args:
-        loader: The loader.
-        begin: Starts an iteration.
-        arrange: Makes an element of the data set from inputs, targets and weights.
+    `arrange`: makes an element of the data set from inputs, targets and weights.
     """
     source = TensorSource(loader, get_tracker(loader), Layout.of(loader), begin, arrange)
     return LoaderDataset(source.generate(begin), source)
@@ -93,20 +89,12 @@ class TensorSource:
     arrange: Callable[[Parts], Any]
 
     def read(self, iteration: TrackedIteration) -> Iterator[Any]:
-        """Yield the remaining elements of an iteration as eager tensors.
-
-        Raises:
-            tf.errors.OpError: The loader raised an error, which is the cause.
-        """
+        """Yield the remaining elements of an iteration as eager tensors."""
         with _translating_errors(self.loader):
             yield from self.tracker.read(self.loader, iteration, self._convert)
 
     def start(self) -> TrackedIteration:
-        """Start an iteration.
-
-        Raises:
-            tf.errors.OpError: It cannot be started; the reason is the cause.
-        """
+        """Start an iteration."""
         with _translating_errors(self.loader):
             return self.begin()
 
@@ -114,11 +102,7 @@ class TensorSource:
         return self.arrange(self.layout.make_tensors(made.batch))
 
     def generate(self, begin: Callable[[], TrackedIteration]) -> tf.data.Dataset:
-        """Return a data set that runs in TensorFlow's runtime.
-
-        Args:
-            begin: Starts or continues an iteration.
-        """
+        """Return a data set that runs in TensorFlow's runtime."""
         layout, tracker, arrange = self.layout, self.tracker, self.arrange
         reference = weakref.ref(self.loader)  # TensorFlow never releases the functions below
 
@@ -129,15 +113,11 @@ class TensorSource:
             loader = reference()
             if loader is None:
                 raise RuntimeError("the loader of this data set was deleted; keep a reference to the loader")
-            iteration = _Iteration()
             try:
-                _UNFINISHED.add(iteration)
                 yield from tracker.read(loader, begin(), pack)
             except Exception as error:
                 loader.last_error = error  # TensorFlow keeps only its text
                 raise
-            finally:
-                _UNFINISHED.discard(iteration)
 
         def unpack(*tensors: Any) -> Any:
             return arrange(layout.unpack(tensors))
@@ -147,7 +127,7 @@ class TensorSource:
         options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
         options.experimental_optimization.inject_prefetch = False
         options.autotune.enabled = False  # nothing to tune, and its thread delays the end of an iterator
-        dataset = tf.data.Dataset.from_generator(read, output_signature=layout.specs)
+        dataset = tf.data.Dataset.from_generator(lambda: _Iteration(read()), output_signature=layout.specs)
         # Synchronous: TensorFlow would turn it into a parallel map, which prefetches.
         dataset = dataset.map(tf.autograph.experimental.do_not_convert(unpack), synchronous=True)
         return dataset.with_options(options)
@@ -156,7 +136,7 @@ class TensorSource:
 class LoaderDataset(tf.data.Dataset):  # type: ignore[misc]
     """The data set of a loader; Python loops over it get tensors without TensorFlow's runtime.
 
-    That runtime passes a batch from thread to thread, each of which waits for a core and for the
+    That runtime passes a batch from thread to thread, and each thread waits for a core and for the
     interpreter. With two busy cores, `next` took milliseconds for this.
 
     Attributes:
@@ -209,11 +189,7 @@ class BatchIterator(OwnedIterator):  # type: ignore[misc]
         return next(self._tensors)
 
     def get_next(self) -> Any:
-        """Return the next element.
-
-        Raises:
-            tf.errors.OutOfRangeError: There is none.
-        """
+        """Return the next element."""
         if self._uses_runtime or not tf.executing_eagerly():
             return super().get_next()
         try:
@@ -247,7 +223,7 @@ class BatchIterator(OwnedIterator):  # type: ignore[misc]
 
 @contextmanager
 def _translating_errors(loader: Loader) -> Iterator[None]:
-    """Raise errors of a loader as TensorFlow's runtime raises those of a generator."""
+    """Raise errors of a loader as TensorFlow's runtime raises errors of a generator."""
     try:
         yield
     except Exception as error:
@@ -262,10 +238,21 @@ def _translating_errors(loader: Loader) -> Iterator[None]:
 
 
 class _Iteration:
-    """An iteration that has started."""
+    """An iteration that has started; TensorFlow keeps it until it has finalized its iterator."""
+
+    def __init__(self, elements: Iterator[tuple[NDArray[Any], ...]]) -> None:
+        self._elements = elements
+        _UNFINISHED.add(self)
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> tuple[NDArray[Any], ...]:
+        return next(self._elements)
 
 
 _UNFINISHED: weakref.WeakSet[_Iteration] = weakref.WeakSet()
+_END_SECONDS: Final = 2.0
 
 
 @atexit.register
@@ -279,7 +266,46 @@ def _end_iterators() -> None:
         for each in gc.get_objects():
             if issubclass(type(each), tf.data.Iterator):  # `isinstance` would call into proxy objects
                 vars(each).clear()
+        _wait_for_end(_END_SECONDS)
+
+
+def _wait_for_end(seconds: float) -> None:
+    """Wait until TensorFlow has finalized its iterators, at most for a time.
+
+    The thread that ran the last step of an iterator releases it after it has returned the batch. If that is
+    later than the deletion in Python, the iterator ends on that thread.
+    """
+    end = time.monotonic() + seconds
+    while _UNFINISHED and time.monotonic() < end:
+        time.sleep(0.001)
 
 
 def _begins_whole(tracker: PositionTracker, position: tuple[int, int]) -> bool:
     return position == (tracker.whole_iteration(position[0]).start, 0)
+
+
+def trace_predictions(model: Any, inputs: Mapping[str, Output], given: Any) -> None:
+    """Let TensorFlow trace the predictions of a model once, for batches of any size and lists of any length.
+
+    By itself, it traces them for the sizes of the first batch, and again for others. If a model has to know
+    the sizes, nothing is traced here.
+
+    `given`: a batch as the model takes it: an array, or arrays by name.
+    """
+    if model.run_eagerly:
+        return
+
+    def specify(output: Output, array: Any) -> tf.TensorSpec:
+        sizes = output.shape if len(output.shape) == array.ndim - 1 else array.shape[1:]
+        return tf.TensorSpec((None, *sizes), array.dtype)
+
+    if isinstance(given, Mapping):
+        specs: Any = {name: specify(inputs[name], array) for name, array in given.items()}
+    else:
+        specs = specify(next(iter(inputs.values())), given)
+    model.make_predict_function()
+    trace = getattr(model.predict_function, "get_concrete_function", None)
+    # A model of the user may refuse unknown sizes with any error; its real errors come with the batch.
+    with suppress(Exception):
+        if trace is not None:
+            trace([(specs,)])

@@ -65,11 +65,7 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
         )  # the threads start now, before the first batch is requested
 
     def __len__(self) -> int:
-        """Return the number of batches of a whole iteration.
-
-        Raises:
-            TypeError: The loader is endless.
-        """
+        """Return the number of batches of a whole iteration."""
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:

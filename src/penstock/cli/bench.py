@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections import deque
@@ -15,15 +13,23 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
-from penstock.cli.next_command import list_paths, name_output, repeat_words, suggest_next, suggest_use
-from penstock.cli.option_values import read_declaration, read_options
+from penstock.cli.declaration import read_declaration
+from penstock.cli.next_command import (
+    has_model_fields,
+    list_paths,
+    repeat_words,
+    suggest_next,
+    suggest_use,
+)
 from penstock.cli.terminal import format_count, is_quiet, print_message, print_options, print_table
 from penstock.foundation.terminal import LiveLines, escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.bench.bench import LoaderProgress, prepare_bench
 from penstock.jobs.bench.measured import Limit, share_busy
-from penstock.jobs.bench.options import USUAL_SECONDS, BenchOptions
 from penstock.jobs.bench.report import BenchReport, subtract
+from penstock.settings.command_line import Call
+from penstock.settings.groups import ReadOptions
+from penstock.settings.loading import BenchOptions
 
 _STAGES: Final = {
     "read": "reading",
@@ -43,11 +49,6 @@ _LIMITS: Final[dict[Limit, str]] = {
     "epochs": "short epochs, each of which starts the threads",
     "rows": "few rows per batch, which leave little work to divide",
 }
-_CHANGES: Final = re.compile(
-    r"num_threads=(?P<threads>\d+)|batch_size=(?P<batch>\d+)|(?P<cache>cache=\"memory\")"
-    r"|(?P<block>shuffle=\"block\")|(?P<longer>--seconds)|(?P<plain>shards uncompressed)"
-)
-"""What advice names, and an option of this command or another command can change."""
 _SECONDS_BETWEEN: Final = 0.25
 _NUM_RECENT: Final = 5  # drawings that "now" is measured over: one second
 _MAX_BAR_CHARS: Final = 40
@@ -61,59 +62,36 @@ _ORDERS: Final = {
 }
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Measure, print, and return the exit status."""
-    options = BenchOptions(
-        read=read_options(args),
-        declaration=read_declaration(args),
-        split=args.split,
-        batch_size=args.batch_size,
-        shuffle=args.shuffle,
-        seed=args.seed,
-        num_threads=args.threads,
-        cache=args.cache,
-        pipeline=args.pipeline,
-        is_stored=args.no_pipeline,
-        seconds=args.seconds,
-        batches=args.batches,
-        consumer_seconds=args.consumer_seconds,
-    )
-    print_options(vars(options))
-    with LoaderDisplay(not args.json and not is_quiet()) as display:
-        bench = prepare_bench(args.paths, options, display.show_stage)
+    options = call.read(BenchOptions)
+    print_options(options.to_json())
+    with LoaderDisplay(not call.common.json and not is_quiet()) as display:
+        bench = prepare_bench(
+            call.arguments, options, call.read(ReadOptions), read_declaration(call), display.show_stage
+        )
         display.watch(f"split {bench.split.name!r}", bench.progress)
         report = bench.run()
-    if args.json:
+    if call.common.json:
         print(json.dumps(report.to_json(), allow_nan=False))
     else:
         print_report(report)
-    _suggest(args, report, has_target=bool(bench.split.schema.targets))
+    _suggest(call, options, report, has_target=has_model_fields(bench.split.schema))
     return 0
 
 
-def _suggest(args: argparse.Namespace, report: BenchReport, *, has_target: bool) -> None:
-    """Suggest to measure what the advice is to change; if it is no option of the loader, to use the data."""
-    found = _CHANGES.search(report.advice)
-    if found is None:
-        words = [*list_paths(args), *([] if args.split is None or has_target else ["--head", "3"])]
-        suggest_use(args, words, has_target=has_target)
-    elif found["threads"] or found["batch"]:
-        flag = "--threads" if found["threads"] else "--batch-size"
-        words = [flag, found["threads"] or found["batch"]]
-        suggest_next(args, "bench", *repeat_words(args, {flag: 1}, words))
-    elif found["cache"]:
-        suggest_next(args, "bench", *repeat_words(args, {"--cache": 1}, ["--cache", "memory"]))
-    elif found["block"]:
-        suggest_next(args, "bench", *repeat_words(args, {}, ["--shuffle", "block"]))
-    elif found["longer"]:
-        seconds = f"{2 * (args.seconds or USUAL_SECONDS):g}"
-        suggest_next(args, "bench", *repeat_words(args, {"--seconds": 1}, ["--seconds", seconds]))
+def _suggest(call: Call, options: BenchOptions, report: BenchReport, *, has_target: bool) -> None:
+    """Suggest to measure with more threads, if they are the limit; otherwise, to use the data."""
+    if report.limit == "threads":
+        words = ["--threads", str(report.measured.num_cores)]
+        suggest_next(call, "bench", *repeat_words(call, ["--threads"], words))
     else:
-        suggest_next(args, "convert", *list_paths(args), name_output(args.paths[0], "-uncompressed"))
+        words = [*list_paths(call), *([] if options.split is None or has_target else ["--head", "3"])]
+        suggest_use(call, words, has_target=has_target)
 
 
 def print_report(report: BenchReport) -> None:
-    """Print what was loaded and how, the measurements, the bottleneck and the advice."""
+    """Print data and settings, the measurements, the bottleneck and the advice."""
     _print_settings(report)
     phases = {_name_phase(report, report.first, "first"): report.first}
     if report.later is not None:
@@ -176,7 +154,7 @@ def _format_measurements(stats: LoaderStats) -> list[str]:
 
 
 class LoaderDisplay:
-    """Shows what a loader does on a terminal, four times per second, from a thread of its own.
+    """Shows what a loader does on a terminal, four times per second, from a separate thread.
 
     Messages of the log are held until the display is gone.
 
@@ -184,7 +162,7 @@ class LoaderDisplay:
         is_wanted: Whether to show anything at all.
         stream: The stream to write to; stderr by default.
         clock: Returns the time in seconds.
-        size: Returns the size of the terminal; that of `stream` by default.
+        size: Returns the size of the terminal; by default of the terminal behind `stream`.
     """
 
     def __init__(
@@ -203,7 +181,7 @@ class LoaderDisplay:
         self._log = _HeldLog()
 
     def show_stage(self, text: str) -> None:
-        """Show what is done before the loader starts."""
+        """Show a stage before the loader starts."""
         if self._is_shown:
             self._lines.draw([text])
 

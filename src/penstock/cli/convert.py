@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import shlex
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.next_command import list_paths, name_output, repeat_words, suggest_next, suggest_use
-from penstock.cli.option_values import flatten, list_given, put_once, read_declaration
+from penstock.cli.declaration import read_declaration
+from penstock.cli.next_command import (
+    has_model_fields,
+    list_paths,
+    name_output,
+    repeat_words,
+    suggest_next,
+    suggest_use,
+)
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
     format_duration,
-    print_note,
+    print_notes,
     print_options,
     print_table,
     print_warning,
@@ -28,31 +34,14 @@ from penstock.foundation.terminal import escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.convert.convert import Converted, plan_conversion, run_conversion
 from penstock.jobs.convert.table_file import TABLE_SUFFIXES, write_table
-from penstock.plan.plan_file import dump_yaml, read_plan
+from penstock.plan.plan_file import dump_yaml
 from penstock.plan.planner import PlanOverrides
+from penstock.settings.advice import to_flags
+from penstock.settings.command_line import Call, Common
+from penstock.settings.commands import Planning
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import Output
 from penstock.shards.conversion import ConversionProgress
-from penstock.shards.options import ConvertOptions, make_options
-
-_OPTIONS: Final = (
-    *("split", "group", "stratify", "split_by", "time", "seed", "num_shards", "compression", "resize"),
-    *(
-        "workers",
-        "engine",
-        "address",
-        "on_error",
-        "max_rejects",
-        "delimiter",
-        "encoding",
-        "missing",
-        "nan",
-        "short_rows",
-        "header",
-        "sheet",
-        "decimal",
-        "thousands",
-        "files_from",
-    ),
-)
 
 _COLLECT_EVERY: Final = 200_000
 """New objects between two garbage collections; Python's default is 700."""
@@ -63,21 +52,20 @@ _MAX_FIELDS: Final = 1_000
 _OTHER_TABLES: Final = (".csv", ".tsv", ".json", ".jsonl", ".txt")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Convert, print, and return the exit status."""
-    if args.plan:
-        return _print_plan(args)
-    *sources, out = args.paths or [None]
+    if call.read(Planning).prints_plan:
+        return _print_plan(call)
+    *sources, out = call.arguments or [""]
     if not sources:
         raise OptionError(
             "arguments",
             expected="SOURCE and OUT",
-            got="one" if args.paths else "none",
+            got="one" if call.arguments else "none",
             advice="Run 'penstock convert pets.csv pets/'.",
         )
-    source = sources[0] if len(sources) == 1 else sources
     if out.endswith(TABLE_SUFFIXES):
-        return _write_table(source, out, args)
+        return _write_table(_one(sources), out, call)
     if out.lower().endswith(_OTHER_TABLES):
         raise OptionError(
             "OUT",
@@ -86,29 +74,33 @@ def run(args: argparse.Namespace) -> int:
             got=f"a name that ends in {out[out.rindex('.') :]!r}",
             advice=f"Use {out[: out.rindex('.')] + '.parquet'!r}.",
         )
-    overrides, options = read_overrides(args), _read_options(args)
-    print_options(vars(options))
+    overrides, options = _declare_columns(call), call.read(ConvertOptions)
+    print_options(options.to_json())
     start = time.monotonic()
     display = ConversionDisplay()
     try:
         with display, _rare_collections():
-            done = run_conversion(source, out, overrides, options, display.update)
+            done = run_conversion(_one(sources), out, overrides, options, display.update)
     except KeyboardInterrupt as error:
         error.add_note("To continue, run the same command with --resume.")
         raise
-    if args.json:
+    if call.common.json:
         print(json.dumps(_to_json(done)))
     else:
         print_converted(done, time.monotonic() - start)
-    suggest_use(args, [list_paths(args)[-1]], has_target=bool(done.manifest.schema.targets))
+    suggest_use(call, [list_paths(call)[-1]], has_target=has_model_fields(done.manifest.schema))
     return 0
+
+
+def _one(sources: Sequence[str]) -> str | Sequence[str]:
+    return sources[0] if len(sources) == 1 else sources
 
 
 @contextmanager
 def _rare_collections() -> Iterator[None]:
     """Let Python collect garbage less often.
 
-    100,000 columns are millions of objects, none of which a collection can free: the collections took a
+    100,000 columns are millions of objects that no collection can free: the collections took a
     quarter of the time. Other conversions have too few objects to need any.
     """
     thresholds = gc.get_threshold()
@@ -119,75 +111,60 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _read_options(args: argparse.Namespace) -> ConvertOptions:
-    given = list_given(args, _OPTIONS)
-    if args.shard_size is not None:
-        given["shard_bytes"] = args.shard_size
-    flags = {name: getattr(args, name) for name in ("overwrite", "resume", "clean")}
-    return make_options(**given, shuffle=not args.no_shuffle, **flags)
+def _declare_columns(call: Call) -> PlanOverrides:
+    declared = read_declaration(call)
+    return PlanOverrides(types=declared.types, target=declared.target, weight=declared.weight, id=declared.id)
 
 
-def read_overrides(args: argparse.Namespace) -> PlanOverrides:
-    """Return what the command line and the plan file declare about columns.
-
-    Raises:
-        OptionError: A column has two types or two names.
-        NoSuchPathError: The plan file does not exist.
-        SchemaError: The plan file is not valid.
-    """
-    declared = read_declaration(args)
-    rename: dict[str, str] = {}
-    for old, new in flatten(args.rename):
-        put_once(rename, old, new, "name")
-    return PlanOverrides(
-        types=declared.types,
-        target=declared.target,
-        weight=declared.weight,
-        id=declared.id,
-        drop=tuple(flatten(args.drop)),
-        rename=rename,
-        form=None if args.plan_file is None else read_plan(args.plan_file),
-    )
-
-
-def _print_plan(args: argparse.Namespace) -> int:
-    overrides, options = read_overrides(args), _read_options(args)
+def _print_plan(call: Call) -> int:
+    overrides, options = _declare_columns(call), call.read(ConvertOptions)
     # OUT is optional here: a plan writes nothing.
-    sources = args.paths[:-1] if len(args.paths) > 1 else args.paths
+    sources = call.arguments[:-1] if len(call.arguments) > 1 else call.arguments
     if not sources:
         raise OptionError("arguments", expected="SOURCE", got="none")
-    plan = plan_conversion(sources[0] if len(sources) == 1 else sources, overrides, options)
-    if args.json:
+    plan = plan_conversion(_one(sources), overrides, options)
+    if call.common.json:
         columns = {
-            each.column: {"reason": each.reason, "warnings": list(each.warnings)} for each in plan.columns
+            each.column: {"reason": each.reason, "warnings": [*map(to_flags, each.warnings)]}
+            for each in plan.columns
         }
-        print(json.dumps({"plan": plan.to_form(), "columns": columns, "dropped": dict(plan.dropped)}))
+        print(
+            json.dumps(
+                {
+                    "plan": plan.to_form(),
+                    "columns": columns,
+                    "dropped": {name: to_flags(why) for name, why in plan.dropped.items()},
+                }
+            )
+        )
     else:
-        print(dump_yaml(plan), end="")
-    words = repeat_words(args, {"--plan": 0})
-    if len(args.paths) == 1 and args.paths[0] in words:
-        words.insert(words.index(args.paths[0]) + 1, name_output(args.paths[0], ""))
-    suggest_next(args, "convert", *words)
+        print(dump_yaml(plan, to_flags), end="")
+    words = repeat_words(call, ["--plan"])
+    if len(call.arguments) == 1 and call.arguments[0] in words:
+        words.insert(words.index(call.arguments[0]) + 1, name_output(call.arguments[0], ""))
+    suggest_next(call, "convert", *words)
     return 0
 
 
-def _write_table(source: Any, out: str, args: argparse.Namespace) -> int:
-    given = (read_overrides(args), _read_options(args))
-    if given != (PlanOverrides(), ConvertOptions(overwrite=args.overwrite)):
+def _write_table(source: Any, out: str, call: Call) -> int:
+    common = {each.flag for each in Common.list_settings()}
+    others = [flag for flag in call.values if flag not in (*common, "--overwrite")]
+    if others:
         raise OptionError(
             "options",
             path=out,
             expected="only --overwrite and --json when a data set is converted to a table",
-            got="others",
+            got=" ".join(others),
             advice="Convert to another data set first, and convert that to the table.",
         )
     with ProgressBar("convert") as bar:
-        done = write_table(source, out, overwrite=args.overwrite, on_progress=bar.show)
-    if args.json:
+        overwrite = call.read(Output).overwrite
+        done = write_table(source, out, overwrite=overwrite, on_progress=bar.show)
+    if call.common.json:
         print(json.dumps({"out": out, "rows": done.num_rows, "bytes": done.num_bytes}))
     else:
         print(f"{format_count(done.num_rows, 'row')}, {format_size(done.num_bytes)} in {escape(out)}")
-    suggest_next(args, "convert", list_paths(args)[-1], "--plan")
+    suggest_next(call, "convert", list_paths(call)[-1], "--plan")
     return 0
 
 
@@ -242,9 +219,8 @@ def print_converted(done: Converted, seconds: float | None = None) -> None:
     header = ("split", "records", "shards", "size")
     print_table(header, rows, right=header[1:])
     print()
-    for note in _list_notes(done):
-        print_note(note)
-    if warning := _describe_rejects(done):
+    print_notes(_list_notes(done), done.cautions)
+    if warning := done.describe_rejects():
         print_warning(warning)
     took = "" if seconds is None else f" in {seconds:.1f} s"
     counts = f"{format_count(manifest.num_records, 'record')} from {format_count(done.num_rows, 'row')}"
@@ -261,16 +237,7 @@ def _list_notes(done: Converted) -> list[str]:
     return notes
 
 
-def _describe_rejects(done: Converted) -> str:
-    """Return how many rows were rejected; an empty text if none were."""
-    rejects = done.manifest.rejects
-    if not rejects.get("count"):
-        return ""
-    where = f", see {rejects['file']}" if rejects.get("file") else ""
-    return f"{format_count(rejects['count'], 'row')} rejected{where}"
-
-
-def _to_json(done: Converted) -> dict[str, Any]:
+def _to_json(done: Converted) -> dict[str, object]:
     manifest = done.manifest
     return {
         "out": str(done.out),
@@ -284,5 +251,5 @@ def _to_json(done: Converted) -> dict[str, Any]:
         "split": dict(manifest.split),
         "rejects": dict(manifest.rejects),
         "schema": manifest.schema.to_json(),
-        "notes": [*_list_notes(done), *filter(None, [_describe_rejects(done)])],
+        "notes": [*map(to_flags, _list_notes(done)), *filter(None, [done.describe_rejects()])],
     }

@@ -15,15 +15,23 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final, NoReturn, TextIO
 
-from penstock.cli.command import Command
-from penstock.cli.data_arguments import BENCH, CONVERT, INSPECT, REPAIR, VERIFY, VIEW
+from penstock.cli.command import run_command
 from penstock.cli.interrupt import INTERRUPTED, begin_work, end_work
-from penstock.cli.model_arguments import DEMO, EVALUATE, EXPORT, PREDICT, REPORT, TRAIN
 from penstock.cli.next_command import print_next
-from penstock.cli.parser import CommandParser, HelpFormatter, add_common
-from penstock.cli.terminal import Verbosity, print_detail, print_message, print_options, printing
+from penstock.cli.terminal import (
+    Verbosity,
+    find_version,
+    print_detail,
+    print_message,
+    print_note,
+    print_options,
+    print_versions,
+    printing,
+    printing_log,
+)
 from penstock.errors import (
     MissingShardError,
     OptionError,
@@ -34,21 +42,11 @@ from penstock.errors import (
     UnknownNameError,
 )
 from penstock.foundation.wording import find_nearest
+from penstock.settings.advice import logging_flags
+from penstock.settings.command_line import Call, Common, HelpFormatter, Parser, WrongCall, parse
+from penstock.settings.command_line import make_parser as make_command_parser
+from penstock.settings.commands import COMMANDS
 
-COMMANDS: Final[dict[str, Command]] = {
-    "convert": CONVERT,
-    "inspect": INSPECT,
-    "view": VIEW,
-    "verify": VERIFY,
-    "repair": REPAIR,
-    "train": TRAIN,
-    "evaluate": EVALUATE,
-    "predict": PREDICT,
-    "export": EXPORT,
-    "report": REPORT,
-    "bench": BENCH,
-    "demo": DEMO,
-}
 DEBUG_VARIABLE: Final = "PENSTOCK_DEBUG"
 SHELLS: Final = ("bash", "zsh", "fish")
 _LEADING: Final = ("-q", "--quiet", "-v", "--verbose")
@@ -59,13 +57,13 @@ _WRONG_CALLS: Final = (OptionError, PathError, PayloadError, SchemaError, Unknow
 def dispatch(argv: Sequence[str]) -> int:
     """Run the command line, and return the exit status."""
     status = 1
-    finished: list[argparse.Namespace] = []
+    finished: list[Call] = []
     try:
         begin_work()
         status = _run_and_explain(argv, finished)
         end_work(status)
-        for args in finished:
-            print_next(args)
+        for call in finished:
+            print_next(call)
         _abandon(sys.stderr)
     except KeyboardInterrupt as error:
         end_work(status := INTERRUPTED)
@@ -75,19 +73,17 @@ def dispatch(argv: Sequence[str]) -> int:
     return status
 
 
-def _run_and_explain(argv: Sequence[str], finished: list[argparse.Namespace]) -> int:
+def _run_and_explain(argv: Sequence[str], finished: list[Call]) -> int:
     """Run the command line; an error becomes one line on stderr and an exit status.
 
-    Args:
-        argv: The words of the command line.
-        finished: Gets the arguments of a command that ran to its end, and whose output was written.
+    `finished`: gets the call of a command that ran to its end, and whose output was written.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets its code, not a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
-        ended: list[argparse.Namespace] = []
+        ended: list[Call] = []
         status = _run(argv, ended)
         _flush(sys.stdout)
         finished += ended
@@ -122,75 +118,84 @@ def _print_traceback() -> None:
         traceback.print_exc()
 
 
-def _run(argv: Sequence[str], finished: list[argparse.Namespace]) -> int:
+def _run(argv: Sequence[str], finished: list[Call]) -> int:
     try:
-        args = _parse(argv)
-    except SystemExit as end:  # argparse exits after --help, and after an error
+        call = read_call(argv)
+    except SystemExit as end:  # argparse exits after --help
         return int(end.code or 0)
-    verbosity: Verbosity = "quiet" if args.quiet else "verbose" if args.verbose else "normal"
-    with printing(verbosity):
+    except WrongCall as error:
+        print_message(f"error: {error}")
+        return 2
+    common = call.common
+    verbosity: Verbosity = "quiet" if common.quiet else "verbose" if common.verbose else "normal"
+    with printing(verbosity), logging_flags(), printing_log():
+        for note in call.notes:
+            print_note(note)
         start = time.monotonic()
-        _print_start(args)
-        status = COMMANDS[args.command].run(args)
-        print_detail(f"{args.command} took {time.monotonic() - start:.2f} s")
-    finished.append(args)
+        if common.verbose:
+            print_versions()
+            print_options({"arguments": list(call.arguments), **_name_values(call)})
+        status = run_command(call)
+        print_detail(f"{call.command.name} took {time.monotonic() - start:.2f} s")
+    finished.append(call)
     return status
 
 
-def _print_start(args: argparse.Namespace) -> None:
-    """Print the versions, the folder and the given options with --verbose."""
-    if args.verbose:
-        print_detail(f"penstock {_find_version()}, Python {sys.version.split()[0]}, in {os.getcwd()}")  # noqa: PTH109
-        usual = ("command", "words", "quiet", "verbose")
-        given = {
-            name: value for name, value in vars(args).items() if name not in usual and value is not False
-        }
-        print_options(given)
+def run_words(argv: Sequence[str]) -> int:
+    """Run a command line, and return the exit status; errors are raised."""
+    return run_command(read_call(argv))
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    argv = _move_leading(argv)
-    named = next((word for word in argv if not word.startswith("-")), None)
-    command = next((word for word in argv if word in COMMANDS), None)
-    parser, commands = make_parsers(*([] if command is None else [command]))
-    if command is not None:
-        _refuse_leading_option(argv, command, commands[command])
-    is_completion = any(word.partition("=")[0] == "--completion" for word in argv)
-    if named is not None and named not in COMMANDS and not is_completion:
-        nearest = find_nearest(named, COMMANDS)
+def _name_values(call: Call) -> dict[str, object]:
+    common = {each.flag for each in Common.list_settings()}
+    names = {flag: each.name for flag, each in call.command.list_flags().items() if flag not in common}
+    return {names[flag]: value for flag, value in call.values.items() if flag in names}
+
+
+def find_command(argv: Sequence[str]) -> str | None:
+    """Return the name of the command of a command line."""
+    return next((word for word in argv if word in COMMANDS), None)
+
+
+def read_call(argv: Sequence[str]) -> Call:
+    """Return the call that the words of a command line specify."""
+    name = find_command(argv)
+    at = len(argv) if name is None else argv.index(name)
+    leading = [word for word in argv[:at] if word not in _LEADING]
+    first = next((word for word in leading if not word.startswith("-")), None)
+    options = [word.partition("=")[0] for word in leading if word.startswith("-")]
+    is_own = bool({"-h", "--help", "--version", "--completion"} & set(options))
+    if name is not None and not is_own and (first is None or options):
+        _refuse_leading(argv, at, options)
+        words = argv[at + 1 :]
+        call = parse(COMMANDS[name], [*(word for word in argv[:at] if word in _LEADING), *words])
+        return call.replace(words=tuple(word for word in words if "--" in words or word not in _LEADING))
+    if first is not None and not is_own:
+        nearest = find_nearest(first, COMMANDS)
         advice = f"Did you mean {nearest!r}?" if nearest else f"Available: {', '.join(COMMANDS)}."
-        parser.error(f"unknown command {named!r}. {advice}")
-    args, unknown = parser.parse_known_args(argv)
-    if args.command is None:
-        parser.error(f"no command given. Available: {', '.join(COMMANDS)}; see 'penstock --help'.")
-    if "paths" in args and not any(word.startswith("-") and word != "-" for word in unknown):
-        args.paths += unknown  # argparse accepts no path after an option that follows a path
-    elif unknown:
-        _refuse_unknown(commands[args.command], unknown)
-    words = argv[argv.index(args.command) + 1 :]
-    args.words = [word for word in words if "--" in words or word not in _LEADING]
-    return args
+        raise WrongCall(f"unknown command {first!r}. {advice}")
+    make_parser().parse_args(leading)
+    raise WrongCall(f"no command given. Available: {', '.join(COMMANDS)}; see 'penstock --help'.")
 
 
-def _move_leading(argv: Sequence[str]) -> list[str]:
-    """Return the words with --quiet or --verbose after the command, if they were given before it."""
-    at = next((at for at, word in enumerate(argv) if word in COMMANDS), 0)
-    moved = [word for word in argv[:at] if word in _LEADING]
-    kept = [word for word in argv[:at] if word not in _LEADING]
-    return [*kept, *argv[at : at + 1], *moved, *argv[at + 1 :]]
-
-
-def _find_version() -> str:
-    from importlib.metadata import version  # noqa: PLC0415 - a third of the time that --help takes
-
-    return version("penstock")
+def _refuse_leading(argv: Sequence[str], at: int, options: Sequence[str]) -> None:
+    """Refuse an option that was given before the command that it is for."""
+    if not options:
+        return
+    known = make_command_parser(COMMANDS[argv[at]])._option_string_actions
+    if options[0] not in known:
+        nearest = find_nearest(options[0], [flag for flag in known if flag.startswith("--")])
+        advice = f"Did you mean {nearest}?" if nearest else "See 'penstock --help'."
+        raise WrongCall(f"unknown option {options[0]}. {advice}")
+    corrected = shlex.join(["penstock", *argv[at:], *argv[:at]])
+    raise WrongCall(f"option {options[0]} must follow the command: {corrected}")
 
 
 class _PrintVersion(argparse.Action):
     """Prints the version of the installed package."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(f"penstock {_find_version()}")
+        print(f"penstock {find_version()}")
         parser.exit()
 
 
@@ -198,23 +203,25 @@ class _PrintCompletion(argparse.Action):
     """Prints a script that lets a shell complete command lines."""
 
     def __call__(self, parser: argparse.ArgumentParser, _: object, shell: object, *__: object) -> NoReturn:
-        from penstock.cli.completion import write_completion  # noqa: PLC0415 - for this option alone
-
-        print(write_completion(str(shell), COMMANDS, make_parsers(*COMMANDS)[1]), end="")
+        script = Path(__file__).parent / "completion" / f"penstock.{shell}"
+        print(script.read_text(encoding="utf-8"), end="")
         parser.exit()
 
 
-def make_parsers(*names: str) -> tuple[CommandParser, dict[str, CommandParser]]:
-    """Return the parser of the command line, and those of the commands.
-
-    Args:
-        names: Names of the commands whose arguments are needed.
-    """
-    parser = CommandParser(
+def make_parser() -> Parser:
+    """Return the parser of a command line without a command; its help lists the commands."""
+    indent = max(map(len, COMMANDS)) + 2
+    listed = "\n".join(f"  {name:{indent}}{each.summary}" for name, each in COMMANDS.items())
+    parser = Parser(
         prog="penstock",
+        usage="penstock COMMAND [options] …",
         description="Convert raw data to TFRecord data sets, and train, evaluate and use multi-input models.",
-        epilog="Run 'penstock COMMAND --help' for the help of a command, or 'penstock demo' for a tour. "
-        f"Set {DEBUG_VARIABLE}=1 to print errors with their traceback.",
+        epilog=f"""commands:
+{listed}
+
+Run 'penstock COMMAND --help' for the help of a command, or 'penstock demo' for a tour.
+Set {DEBUG_VARIABLE}=1 to print errors with their traceback.""",
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version and exit")
@@ -224,41 +231,7 @@ def make_parsers(*names: str) -> tuple[CommandParser, dict[str, CommandParser]]:
         choices=SHELLS,
         help="print a script that lets a shell complete commands and options, and exit",
     )
-    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=CommandParser)
-    commands = {}
-    for each, command in COMMANDS.items():
-        commands[each] = subparsers.add_parser(
-            each,
-            help=command.summary,
-            description=command.description,
-            epilog=f"example:\n  {command.example}",
-            formatter_class=HelpFormatter,
-            allow_abbrev=False,
-        )
-    for name in names:
-        COMMANDS[name].add_arguments(commands[name])
-        add_common(commands[name])
-        commands[name].main_options = tuple(COMMANDS[name].main_options.split())
-    return parser, commands
-
-
-def _refuse_leading_option(argv: Sequence[str], command: str, parser: CommandParser) -> None:
-    """Refuse an option of a command that was given before the command."""
-    at = argv.index(command)
-    option = argv[0].partition("=")[0] if at else "--help"
-    if option != "--help" and option in parser.list_options():
-        corrected = shlex.join(["penstock", *argv[at:], *argv[:at]])
-        parser.error(f"option {option} must follow the command: {corrected}")
-
-
-def _refuse_unknown(parser: CommandParser, unknown: list[str]) -> NoReturn:
-    word = next((word for word in unknown if word.startswith("-")), unknown[0])
-    if not word.startswith("-"):
-        parser.error(f"unexpected argument {word!r}. See '{parser.prog} --help'.")
-    option = word.partition("=")[0]
-    nearest = find_nearest(option, parser.list_options())
-    advice = f"Did you mean {nearest}?" if nearest else f"See '{parser.prog} --help'."
-    parser.error(f"unknown option {option}. {advice}")
+    return parser
 
 
 def _abandon(stream: TextIO | None) -> None:

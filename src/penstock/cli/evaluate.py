@@ -2,84 +2,79 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
-from functools import partial
 from typing import Any, Final
 
+from penstock.cli.model_code import read_with_model, repeat_model
 from penstock.cli.next_command import is_installed, name_output, repeat_words, suggest_next
-from penstock.cli.option_values import list_given
-from penstock.cli.terminal import ProgressBar, format_count, print_note, print_options, print_table
+from penstock.cli.terminal import ProgressBar, format_count, print_notes, print_options, print_table
 from penstock.foundation.terminal import escape, supports_unicode
-from penstock.jobs.model_file import load_model
-from penstock.jobs.predict.evaluate import READING, run_evaluation
-from penstock.jobs.predict.options import make_predict_options
+from penstock.jobs.evaluate.evaluate import run_evaluation
 from penstock.model.task import Task
-from penstock.score.evaluation import MEANINGS, Evaluation, format_interval, format_score
-from penstock.score.options import EvaluateOptions
+from penstock.score.evaluation import NOT_READ, Evaluation
+from penstock.score.score_text import (
+    MEANINGS,
+    format_answer,
+    format_score,
+    list_names,
+    name_score,
+)
 from penstock.score.scores import Number
+from penstock.settings.advice import to_flags
+from penstock.settings.command_line import Call
+from penstock.settings.commands import EVALUATE, PREDICT
+from penstock.settings.prediction import EvaluateCall
+from penstock.training.left_out import describe_left_out
 
 _BAR_CHARS: Final = 24
 _MAX_BARS: Final = 30
 _MAX_CLASSES: Final = 20
 _MAX_CONFUSION: Final = 10
 _ERROR_COLUMNS: Final = {"regression": "error", "multilabel": "log loss"}
-_OWN_OPTIONS: Final = {
-    **dict.fromkeys(("--slice", "--mistakes", "--bootstrap", "--importance-records", "--seed"), 1),
-    "--no-importance": 0,
-}
-"""Options that `predict` does not have, with the number of their values."""
 _SLICE_SCORES: Final = ("accuracy", "auc", "f1", "log_loss", "rmse", "mae", "r2")
+_OWN_FLAGS: Final = EVALUATE.list_flags().keys() - PREDICT.list_flags().keys()
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Evaluate, print, and return the exit status."""
-    options = EvaluateOptions(
-        batch_size=args.batch_size,
-        slices=tuple(args.slice),
-        bootstrap=args.bootstrap,
-        importance=not args.no_importance,
-        importance_records=args.importance_records,
-        mistakes=args.mistakes,
-        seed=args.seed,
-        **list_given(args, ("engine", "address", "workers")),
-    )
-    reading = make_predict_options(**list_given(args, (*READING, "missing")))
-    print_options(vars(options))
-    data = args.paths[0] if len(args.paths) == 1 else args.paths or None
-    model = None if args.model is None else partial(load_model, args.model)
+    options = read_with_model(call, EvaluateCall)
+    print_options(options.to_json())
+    folder, *paths = call.arguments
     with ProgressBar("evaluate") as bar:
 
         def show(what: str, done: int, total: int) -> None:
             bar.enter(what)
             bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
 
-        found = run_evaluation(args.folder, data, args.split, options, model, show, reading=reading)
-    if args.json:
+        found = run_evaluation(folder, paths[0] if len(paths) == 1 else paths or None, options, show)
+    if call.common.json:
         print(json.dumps(found.to_json(), allow_nan=False))
     else:
         print_evaluation(found)
-    _suggest(args)
+    _suggest(call, options.split)
     return 0
 
 
-def _suggest(args: argparse.Namespace) -> None:
+def _suggest(call: Call, split: str | None) -> None:
     """Suggest predictions for the data that was given; of a run on its own data, a report or an export."""
-    own = [] if args.model is None else ["--model", args.model]
-    if args.paths:
-        out = name_output(args.paths[0], "-predicted.csv")
-        suggest_next(args, "predict", *repeat_words(args, _OWN_OPTIONS, ["--out", out]))
+    folder, *paths = call.arguments
+    if paths:
+        out = name_output(paths[0], "-predicted.csv")
+        suggest_next(call, "predict", *repeat_words(call, _OWN_FLAGS, ["--out", out]))
     elif is_installed("jinja2", "matplotlib"):
-        split = [] if args.split is None else ["--split", args.split]
-        suggest_next(args, "report", args.folder, "--out", name_output(args.folder, ".html"), *split, *own)
+        words = [] if split is None else ["--split", split]
+        out = name_output(folder, ".html")
+        suggest_next(call, "report", folder, "--out", out, *words, *repeat_model(call))
     else:
-        suggest_next(args, "export", args.folder, name_output(args.folder, "-exported"), *own)
+        suggest_next(call, "export", folder, name_output(folder, "-exported"), *repeat_model(call))
 
 
 def print_evaluation(found: Evaluation) -> None:
     """Print scores, classes, importance of inputs, slices and mistakes."""
     print(f"{escape(found.name)}: {format_count(found.records, 'record')}")
+    for line in describe_left_out(found.left_out):
+        print(escape(to_flags(line)))
     for target, task in found.tasks.items():
         _print_scores(found, target, task)
         if task.labels:
@@ -93,19 +88,17 @@ def print_evaluation(found: Evaluation) -> None:
         _print_slices(found, name)
     for target in found.mistakes:
         _print_mistakes(found, target)
-    for note in found.notes:
-        print_note(note)
+    print_notes(found.notes, found.cautions)
 
 
 def _print_scores(found: Evaluation, target: str, task: Task) -> None:
     print(f"\n{escape(target)}: {task.describe()}")
-    rows = [
-        [name, format_score(value), format_interval(found.intervals[target].get(name)), MEANINGS[name]]
-        for name, value in found.targets[target].items()
-    ]
-    print_table(["score", "value", "95 % interval", "meaning"], rows, right=["value"])
-    for line in found.describe_threshold(target):
-        print(line)
+    header, *rows = found.list_scores(target)
+    meanings = [MEANINGS[name] for name in found.targets[target]]
+    rows = [[*row, meaning] for row, meaning in zip(rows, meanings, strict=True)]
+    print_table([*header, "meaning"], rows, right=["value", "baseline"])
+    for line in found.describe_scores(target):
+        print(escape(line))
     if found.members:
         header, *members = found.list_members(target)
         print()
@@ -124,7 +117,7 @@ def _print_classes(found: Evaluation, target: str) -> None:
     ]
     if rows:
         print()
-        header = ["class", "records", "precision", "recall", "f1", "auc"]
+        header = ["class", "records", "precision", "recall", *list_names(["f1", "auc"])]
         print_table(header, rows, right=header[1:])
     if len(classes) > len(rows):
         print(f"… and {len(classes) - len(rows)} more: use --json to see all.")
@@ -144,7 +137,7 @@ def _print_confusion(found: Evaluation, target: str) -> None:
 def _print_importance(found: Evaluation) -> None:
     records = format_count(found.importance_records, "record")
     for target, drops in found.importance_by_target.items():
-        score = found.main_scores[target]
+        score = name_score(found.main_scores[target])
         of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
         print(f"\nImportance of the inputs{of_target}: drop of {score} when the values of a field")
         print(f"are shuffled among the records ({records}):")
@@ -158,7 +151,7 @@ def _print_parts(found: Evaluation, target: str) -> None:
     rows = found.list_parts(target)
     if not rows:
         return
-    score = found.main_scores[target]
+    score = name_score(found.main_scores[target])
     of_target = f" for {escape(target)}" if len(found.tasks) > 1 else ""
     had_trials = any(row[2] for row in rows)
     print(
@@ -167,7 +160,7 @@ def _print_parts(found: Evaluation, target: str) -> None:
     )
     header = ["part", f"drop of {score}"]
     if had_trials:
-        print(f"and {score} on validation in the trials before the run, with some parts only:")
+        print(f"and {score} on validation in the short trials, each with the parts named:")
         header.append(f"{score} in trials")
     print_table(header, [list(row[: len(header)]) for row in rows], right=header[1:])
 
@@ -190,7 +183,7 @@ def _print_slices(found: Evaluation, name: str) -> None:
         shown = [score for score in _SLICE_SCORES if score in found.targets[target]]
         of_target = f", for {escape(target)}" if len(found.tasks) > 1 else ""
         print(f"\nBy {escape(name)}{of_target}:")
-        header = [name if name.isprintable() else escape(name), "records", *shown]
+        header = [name if name.isprintable() else escape(name), "records", *list_names(shown)]
         rows = [
             [
                 escape(each.name),
@@ -213,20 +206,17 @@ def _print_mistakes(found: Evaluation, target: str) -> None:
     rows = [
         [
             str(each.row),
-            _format_answer(each.truth),
-            _format_answer(each.prediction),
+            escape(format_answer(each.truth, each.prediction)),
+            escape(format_answer(each.prediction, each.truth)),
             format_score(each.probability if measure == "probability" else each.loss),
-            ", ".join(f"{escape(key)}={_format_input(value)}" for key, value in each.inputs.items()),
+            ", ".join(
+                f"{escape(key)}={_format_input(value)}{NOT_READ if key in found.unread else ''}"
+                for key, value in each.inputs.items()
+            ),
         ]
         for each in mistakes
     ]
     print_table(header, rows, right=["record", measure])
-
-
-def _format_answer(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_format_answer, value)) or "none"
-    return format_score(value) if isinstance(value, float) else escape(str(value))
 
 
 def _format_input(value: Any) -> str:

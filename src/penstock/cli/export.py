@@ -5,13 +5,10 @@ In: a run and a folder. Out: the folder, and the largest difference of each outp
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
-from functools import partial
-from pathlib import Path
-from typing import Any
 
+from penstock.cli.model_code import read_with_model, repeat_model
 from penstock.cli.next_command import name_output, suggest_next, suggest_python
 from penstock.cli.terminal import ProgressBar, format_count
 from penstock.dataset import open as open_dataset
@@ -19,22 +16,18 @@ from penstock.errors import PenstockError
 from penstock.foundation.terminal import escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.export.export import Export, run_export
-from penstock.jobs.export.options import make_export_options
-from penstock.jobs.model_file import load_model
+from penstock.settings.command_line import Call
+from penstock.settings.commands import CheckData
+from penstock.settings.prediction import ExportOptions
 from penstock.storage.store_path import as_path
-from penstock.training.run_files import CONFIG_NAME, find_data, read_run_config
+from penstock.training.run_files import CONFIG_NAME, copy_run, find_data, read_config
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Export, print, and return the exit status."""
-    data = args.check_data
-    options = make_export_options(
-        format=args.format,
-        check=not args.no_check,
-        check_data=data[0] if data is not None and len(data) == 1 else data,
-        overwrite=args.overwrite,
-        model=None if args.model is None else partial(load_model, args.model),
-    )
+    folder, out = call.arguments
+    data = list(call.read(CheckData).check_data)
+    options = read_with_model(call, ExportOptions, check_data=data[0] if len(data) == 1 else data or None)
     start = time.monotonic()
     with ProgressBar("export") as bar:
 
@@ -42,37 +35,38 @@ def run(args: argparse.Namespace) -> int:
             bar.enter(step)
             bar.show_line(lambda _: f"export: {step}")
 
-        done = run_export(args.folder, args.out, options, show)
+        done = run_export(folder, out, options, show)
     seconds = time.monotonic() - start
-    if args.json:
+    if call.common.json:
         print(json.dumps(_to_json(done, seconds)))
         return 0
-    _print(done, args.out, seconds)
-    _suggest(args, done)
+    _print(done, out, seconds)
+    _suggest(call, done)
     return 0
 
 
-def _suggest(args: argparse.Namespace, done: Export) -> None:
+def _suggest(call: Call, done: Export) -> None:
     """Suggest to use the export: on the data of the run if it is still there, or by a line of Python."""
-    out = as_path(args.out)
-    words = [] if done.format == "saved_model" else _find_rows(args)
+    out = as_path(call.arguments[1])
+    words = [] if done.format == "saved_model" else _find_rows(call)
     if done.format == "saved_model":
         served = f"tf.saved_model.load({str(out)!r}).signatures['serving_default']"
-        suggest_python(args, f"import tensorflow as tf; print({served})")
+        suggest_python(call, f"import tensorflow as tf; print({served})")
     elif words:
-        own = [] if args.model is None else ["--model", args.model]
-        suggest_next(args, "predict", out, *words, "--out", name_output(args.out, "-predicted.csv"), *own)
+        predicted = name_output(out, "-predicted.csv")
+        suggest_next(call, "predict", out, *words, "--out", predicted, *repeat_model(call))
     else:
-        suggest_python(args, f"import penstock as ps; print(ps.Predictor({str(out)!r}))")
+        suggest_python(call, f"import penstock as ps; print(ps.Predictor({str(out)!r}))")
 
 
-def _find_rows(args: argparse.Namespace) -> list[object]:
+def _find_rows(call: Call) -> list[object]:
     """Return the data of the run, and the split to predict on, as words; nothing if it cannot be opened."""
-    if args.check_data:
-        return list(args.check_data)
+    given = call.read(CheckData).check_data
+    if given:
+        return list(given)
     try:
-        folder = as_path(args.folder)
-        data = find_data(folder, read_run_config(folder / CONFIG_NAME) if isinstance(folder, Path) else {})
+        folder = as_path(call.arguments[0])
+        data = find_data(folder, read_config(copy_run(folder) / CONFIG_NAME))
         splits = open_dataset(data).splits
     except (PenstockError, OSError):
         return []
@@ -91,11 +85,14 @@ def _print(done: Export, out: str, seconds: float) -> None:
             print(
                 f"  {escape(name)}: pixels of another decoder and resize differ by at most {difference:.3g}"
             )
+        if check.num_files:
+            files = format_count(check.num_files, "JPEG or PNG file")
+            print(f"  {files} of all kinds, made for the check: pixels as in the run")
     size = format_size(done.num_bytes)
     print(f"{done.format}, {len(done.files)} files, {size}, in {seconds:.1f} s: {escape(out)}")
 
 
-def _to_json(done: Export, seconds: float) -> dict[str, Any]:
+def _to_json(done: Export, seconds: float) -> dict[str, object]:
     check = done.check
     return {
         "out": str(done.folder),
@@ -109,6 +106,7 @@ def _to_json(done: Export, seconds: float) -> dict[str, Any]:
             "differences": dict(check.differences),
             "tolerance": check.tolerance,
             "images": dict(check.images),
+            "made_files": check.num_files,
             "new_process": check.is_fresh,
         },
         "details": dict(done.details),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import shlex
@@ -11,36 +10,51 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.cli.next_command import list_paths, repeat_words, suggest_next, suggest_use
-from penstock.cli.option_values import read_declaration, read_options
+from penstock.cli.class_table import print_classes
+from penstock.cli.declaration import read_declaration
+from penstock.cli.next_command import (
+    has_model_fields,
+    list_paths,
+    name_output,
+    repeat_words,
+    suggest_next,
+    suggest_python,
+    suggest_use,
+)
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
     format_value,
     output_width,
     print_message,
+    print_note,
     print_table,
 )
 from penstock.decode.sample import Sample
-from penstock.errors import OptionError, importing
+from penstock.errors import importing
+from penstock.format.manifest import Manifest
 from penstock.foundation.terminal import escape, shorten
 from penstock.foundation.wording import format_size
+from penstock.jobs.check.code.tensorflow import write_parser
 from penstock.jobs.check.file_check import FileCheck
-from penstock.jobs.check.inspect import Inspection, InspectOptions, inspect, read_schema
-from penstock.jobs.check.tensorflow_code import write_parser
-from penstock.jobs.stored_data import is_raw
-from penstock.read.options import ReadOptions
-from penstock.schema.array import Sequence
+from penstock.jobs.check.inspect import Inspection, inspect, read_schema
+from penstock.jobs.given_dataset import Declaration
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.byte_array import ArrayFormat, find_conversion, has_clear_type, view_array
+from penstock.schema.date import Date, DateUnit, show_date
 from penstock.schema.field import Field
 from penstock.schema.survey import FieldSurvey, ListSurvey
-from penstock.shards.manifest import Manifest
+from penstock.settings.command_line import Call
+from penstock.settings.commands import InspectOptions
+from penstock.settings.groups import ReadOptions
+from penstock.source.recognition import is_raw
 from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies, load_statistics
 
 _MAX_SOURCES: Final = 3
 _MAX_VALUES: Final = 3
 _MAX_CHARS: Final = 400  # of a value of a sample
-_OWN_OPTIONS: Final = {"--head": 1, "--code": 1, "--tf": 0, "--pipeline": 1, "--split": 1, "--compare": 1}
-"""Options that no other command has, with the number of their values."""
+_MAX_ELEMENTS: Final = 6  # of a proposed array
+_OWN_FLAGS: Final = [each.flag for each in InspectOptions.list_settings()]
 _PAYLOADS: Final = {
     "example": " (Examples)",
     "sequence_example": " (SequenceExamples)",
@@ -49,65 +63,65 @@ _PAYLOADS: Final = {
 }
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Inspect, print, and return the exit status."""
-    if is_raw(args.paths):
+    paths, options = call.arguments, call.read(InspectOptions)
+    if is_raw(paths):
         with importing("inspecting raw data"):
             from penstock.cli import inspect_raw  # noqa: PLC0415 - with pyarrow
 
-        return inspect_raw.run(args)
-    options = InspectOptions(
-        read=read_options(args), num_samples=args.head, declaration=read_declaration(args)
-    )
-    if args.compare is not None:
-        return _compare(args, options)
-    for name, needed in (("pipeline", "tf"), ("split", "pipeline")):
-        if getattr(args, name) is not None and not getattr(args, needed):
-            raise OptionError(f"--{name}", expected=f"--{needed} as well", got="none")
-    if args.pipeline is not None:
-        from penstock.jobs.check.tensorflow_code import write_graph  # noqa: PLC0415 - 0.1 s, for this option alone
+        return inspect_raw.run(call)
+    read, declaration = call.read(ReadOptions), read_declaration(call)
+    if options.compare is not None:
+        return _compare(call, options.compare, declaration, read)
+    if options.pipeline is not None:
+        from penstock.jobs.check.code.tensorflow import write_graph  # noqa: PLC0415 - 0.1 s, for this option alone
 
-        print(write_graph(args.paths, args.pipeline, args.split, options), end="")
-        suggest_next(args, "inspect", *list_paths(args))
+        print(write_graph(paths, options.pipeline, options.split, declaration, read), end="")
+        suggest_next(call, "inspect", *list_paths(call))
         return 0
-    if args.code is not None:
-        from penstock.jobs.check.training_code import write_training  # noqa: PLC0415 - as above
+    if options.code is not None:
+        from penstock.jobs.check.code.training import write_training  # noqa: PLC0415 - as above
 
-        print(write_training(args.paths, args.code, options), end="")
-        suggest_use(args, repeat_words(args, _OWN_OPTIONS), has_target=True)
+        print(write_training(paths, options.code, declaration, read), end="")
+        suggest_use(call, repeat_words(call, _OWN_FLAGS), has_target=True)
         return 0
     with ProgressBar("inspect") as bar:
-        found = inspect(args.paths, options, bar.show)
-    if args.tf:
+        found = inspect(paths, declaration, read, num_samples=options.head, on_progress=bar.show)
+    if options.tf:
         print(write_parser(found.schema, found.survey.payload), end="")
-    elif args.json:
+    elif call.common.json:
         print(json.dumps(_to_json(found), allow_nan=False))
     else:
         print_inspection(found)
     if not found.faults:
-        _suggest(args, found)
+        _suggest(call, found)
         return 0
     num_bad = sum(bool(file.faults) for file in found.files)
     faults, files = format_count(len(found.faults), "fault"), format_count(len(found.files), "file")
-    advice = f" Run 'penstock verify {shlex.join(args.paths)}'." if args.json else ""
+    advice = f" Run 'penstock verify {shlex.join(paths)}'." if call.common.json else ""
     print_message(f"{faults} in {num_bad} of {files}.{advice}")
-    suggest_next(args, "verify", *list_paths(args))
+    suggest_next(call, "verify", *list_paths(call))
     return 1
 
 
-def _suggest(args: argparse.Namespace, found: Inspection) -> None:
+def _suggest(call: Call, found: Inspection) -> None:
     """Suggest to train on the files, to browse them, or to check them, if they cannot be parsed."""
-    if found.survey.payload in ("other", "empty") or read_options(args) != ReadOptions():
-        suggest_next(args, "verify", *list_paths(args))  # files that other commands would read differently
+    if found.survey.payload in ("other", "empty") or call.read(ReadOptions) != ReadOptions():
+        suggest_next(call, "verify", *list_paths(call))  # files that other commands would read differently
+    elif converted := _list_conversions(found):
+        suggest_python(call, _write_conversion(call, found, converted))
     else:
-        words = repeat_words(args, _OWN_OPTIONS)
-        suggest_use(args, words, has_target=bool(found.schema.targets))
+        words = repeat_words(call, _OWN_FLAGS)
+        declared = [name for name in found.proposals if has_clear_type(found.byte_values[name])]
+        for name in declared:
+            words += ["--tensor", _name_tensor(name, found.proposals[name][0])]
+        suggest_use(call, words, has_target=has_model_fields(found.schema, declared))
 
 
-def _compare(args: argparse.Namespace, options: InspectOptions) -> int:
-    old = read_schema(args.compare, InspectOptions(read=options.read))
-    found = old.compare(read_schema(args.paths, options))
-    if args.json:
+def _compare(call: Call, old: str, declaration: Declaration, read: ReadOptions) -> int:
+    found = read_schema(old, read=read).compare(read_schema(call.arguments, declaration, read))
+    if call.common.json:
         changes = [
             {"field": change.field, "what": change.what, "reads": change.is_readable, "why": change.why}
             for change in found.changes
@@ -115,7 +129,7 @@ def _compare(args: argparse.Namespace, options: InspectOptions) -> int:
         print(json.dumps({"reads": found.is_readable, "changes": changes}))
     else:
         print("\n".join(escape(line) for line in str(found).splitlines()))
-    suggest_next(args, "inspect", *list_paths(args))
+    suggest_next(call, "inspect", *list_paths(call))
     return 0 if found.is_readable else 1
 
 
@@ -140,8 +154,13 @@ def print_inspection(found: Inspection) -> None:
     if rows:
         print_table(header, rows, right=("missing",))
         print()
+    print_classes(found.classes)
     for number in range(found.num_samples):
         _print_sample(found, number)
+    for name, tensors in found.proposals.items():
+        _print_proposals(found, name, tensors)
+    for note in found.notes:
+        print_note(note)
     if len(found.splits) > 1:
         print("; ".join(f"{name}: {_format_totals(files)}" for name, files in found.splits.items()))
     compression = {"none": "not compressed", "mixed": "some compressed"}.get(
@@ -152,6 +171,55 @@ def print_inspection(found: Inspection) -> None:
     print(f"{files}, {records}, {format_size(found.num_bytes)}, {compression}")
     if found.manifest is not None:
         print("\n".join(describe_origin(found.manifest)))
+
+
+def _print_proposals(found: Inspection, name: str, tensors: Iterable[Tensor]) -> None:
+    """Print the declarations that fit the values of a bytes field, with the first elements under each."""
+    value = found.byte_values[name][0]
+    shown = escape(name) or "''"
+    doubt = "" if has_clear_type(found.byte_values[name]) else " (the values show no element type)"
+    print(
+        f"field {shown}: {len(value):,} bytes in each value. "
+        f"If they are arrays of tobytes(), declare one{doubt}:"
+    )
+    rows = [
+        [
+            f"--tensor {shlex.quote(_name_tensor(shown, each))}",
+            format_value(view_array(each, value).ravel()[:_MAX_ELEMENTS]).removesuffix("]") + ", …]",
+        ]
+        for each in tensors
+    ]
+    print_table(("declaration", "first elements"), rows)
+    print()
+
+
+def _name_tensor(name: str, tensor: Tensor) -> str:
+    return f"{name}:{'x'.join(map(str, tensor.shape))}:{tensor.dtype}"
+
+
+def _list_conversions(found: Inspection) -> dict[str, ArrayFormat]:
+    """Return the fields whose arrays a program must read, with their formats."""
+    formats = {name: find_conversion(name, values) for name, values in found.byte_values.items()}
+    return {name: each for name, each in formats.items() if each is not None}
+
+
+def _write_conversion(call: Call, found: Inspection, formats: Mapping[str, ArrayFormat]) -> str:
+    """Return a program that converts such records to records that hold arrays."""
+    row = "".join(f", {name!r}: {each.code.format(f'row[{name!r}]')}" for name, each in formats.items())
+    types = ", ".join(
+        f"{name!r}: ps.fields.Tensor({each.tensor.shape}, {each.tensor.dtype!r})"
+        for name, each in formats.items()
+    )
+    targets = list(found.schema.targets)
+    target = f", target={(targets[0] if len(targets) == 1 else targets)!r}" if targets else ""
+    paths = list_paths(call)
+    data, out = paths[0] if len(paths) == 1 else paths, str(name_output(paths[0], "-arrays"))
+    code = (
+        f"import io, numpy as np, penstock as ps; data = ps.open({data!r}); "
+        f"ps.convert(({{**row{row}}} for split in data for row in data[split]), {out!r}, "
+        f"fields={{{types}}}{target})"
+    )
+    return code if '"' in code else code.replace("'", '"')  # simpler to read between quotes of a shell
 
 
 def _list_cells(
@@ -207,7 +275,7 @@ def _print_sample(found: Inspection, number: int) -> None:
         print()
 
 
-def _to_json(found: Inspection) -> dict[str, Any]:
+def _to_json(found: Inspection) -> dict[str, object]:
     form = found.to_json()
     if found.num_samples:
         items = found.payloads or found.samples
@@ -223,7 +291,7 @@ def _to_plain(value: Any) -> Any:
         return _to_plain(value.tolist())
     if isinstance(value, list):
         return [_to_plain(each) for each in value]
-    if isinstance(value, bytes):
+    if isinstance(value, bytes | np.datetime64):
         return format_value(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
@@ -270,15 +338,23 @@ def _format_rejects(by_column: Any) -> str:
 
 
 def summarize_fields(manifest: Manifest | None) -> dict[str, str]:
-    """Return a short summary of each field that the manifest has statistics of.
-
-    Raises:
-        SchemaError: The statistics are not valid.
-    """
+    """Return a short summary of each field that the manifest has statistics of."""
     if manifest is None or manifest.statistics is None:
         return {}
     fields = load_statistics(manifest.statistics, "$.statistics")
-    return {name: _summarize(field) for name, field in fields.items()}
+    dates = {name: field.unit for name, field in manifest.schema.items() if isinstance(field, Date)}
+    return {
+        name: _summarize(field) if name not in dates else _summarize_dates(field, dates[name])
+        for name, field in fields.items()
+    }
+
+
+def _summarize_dates(field: FieldStatistics, unit: DateUnit) -> str:
+    """Return the first and the last date."""
+    if field.values is None or field.values.min is None or field.values.max is None:
+        return ""
+    first, last = show_date(field.values.min, unit), show_date(field.values.max, unit)
+    return first if first == last else f"{first} to {last}"
 
 
 def _summarize(field: FieldStatistics) -> str:

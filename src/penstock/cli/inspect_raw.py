@@ -1,22 +1,23 @@
-"""Raw data for `penstock inspect`; a module of its own, because only raw data needs pyarrow.
+"""Raw data for `penstock inspect`; a separate module, because only raw data needs pyarrow.
 
-In: parsed arguments. Out: the columns with types, roles and counts as a table or JSON, and the exit status.
+In: a `Call`. Out: the columns with types, roles and counts as a table or JSON, and the exit status.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
+from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.next_command import can_train, repeat_words, suggest_next
-from penstock.cli.option_values import list_given, read_declaration
+from penstock.cli.class_table import print_classes
+from penstock.cli.declaration import read_declaration
+from penstock.cli.next_command import can_train, has_model_fields, repeat_words, suggest_next
 from penstock.cli.terminal import (
     format_count,
     format_value,
     output_width,
-    print_note,
+    print_notes,
     print_table,
     print_warning,
 )
@@ -25,52 +26,47 @@ from penstock.foundation.terminal import escape, shorten
 from penstock.foundation.wording import format_size
 from penstock.jobs.check.inspect_raw import RawInspection, inspect_raw
 from penstock.plan.planner import PlanOverrides
-from penstock.shards.options import make_options
+from penstock.settings.command_line import Call
+from penstock.settings.commands import InspectOptions
+from penstock.settings.groups import TextFiles
 
-READING: Final = (
-    *("delimiter", "header", "sheet", "encoding", "missing", "decimal", "thousands", "short_rows"),
-    "files_from",
-)
-_RECORDS_ONLY: Final = ("compare", "tf", "pipeline", "split", "code")
 _MAX_COLUMNS: Final = 1_000
 _EXAMPLE_CHARS: Final = 40
 
 
-def run(args: argparse.Namespace) -> int:
-    """Inspect, print, and return the exit status.
-
-    Raises:
-        OptionError: An option needs TFRecords.
-        PenstockError: The data cannot be read.
-    """
-    for name in _RECORDS_ONLY:
-        if getattr(args, name, None):
+def run(call: Call) -> int:
+    """Inspect, print, and return the exit status."""
+    options = call.read(InspectOptions)
+    for each in InspectOptions.list_settings():
+        if each.name != "head" and each.name in options.given:
             raise OptionError(
-                f"--{name}",
+                each.flag,
+                field=each.name,
                 expected="TFRecords or a data set",
                 got="raw data",
                 advice="Convert it first: 'penstock convert'.",
             )
-    declared = read_declaration(args)
+    declared = read_declaration(call)
     overrides = PlanOverrides(
         types=declared.types, target=declared.target, weight=declared.weight, id=declared.id
     )
-    source = args.paths[0] if len(args.paths) == 1 else args.paths
-    found = inspect_raw(source, overrides, make_options(**list_given(args, READING)), args.head)
-    if args.json:
+    paths, head = list(call.arguments), options.head
+    found = inspect_raw(paths[0] if len(paths) == 1 else paths, overrides, call.read(TextFiles), head)
+    if call.common.json:
         form = found.to_json()
-        print(json.dumps({**form, "head": list(found.rows[: args.head])} if args.head else form))
+        print(json.dumps({**form, "head": list(found.rows[:head])} if head else form))
     else:
-        _print(found, args)
-    words = repeat_words(args, {"--head": 1})
-    if overrides.target is not None and can_train():
-        suggest_next(args, "train", *words)
+        _print(found, head)
+    words = repeat_words(call, ["--head"])
+    fields = {each.name: each.field for each in found.plan}
+    if has_model_fields(fields) and can_train():
+        suggest_next(call, "train", *words)
     else:
-        suggest_next(args, "convert", *words, "--plan")
+        suggest_next(call, "convert", *words, "--plan")
     return 0
 
 
-def _print(found: RawInspection, args: argparse.Namespace) -> None:
+def _print(found: RawInspection, num_rows: int) -> None:
     kept = [each for each in islice(found.plan, _MAX_COLUMNS) if each.column in found.profiles]
     rows = [
         [
@@ -89,10 +85,10 @@ def _print(found: RawInspection, args: argparse.Namespace) -> None:
     if num_more := len(found.plan) - len(kept):
         print(f"and {format_count(num_more, 'more column')}: --json lists all.")
     print()
-    for number, row in enumerate(found.rows[: args.head], 1):
+    print_classes(found.classes)
+    for number, row in enumerate(found.rows[:num_rows], 1):
         _print_row(number, row)
-    for note in found.notes:
-        print_note(note)
+    print_notes(found.notes, found.cautions)
     for warning in found.plan.warnings:
         print_warning(warning)
     more = "" if found.is_whole else "the first "
@@ -100,7 +96,7 @@ def _print(found: RawInspection, args: argparse.Namespace) -> None:
     print(f"{more}{format_count(found.num_rows, 'row')} of {escape(found.name)}{size}")
 
 
-def _print_row(number: int, row: dict[str, Any]) -> None:
+def _print_row(number: int, row: Mapping[str, object]) -> None:
     names = {escape(name): "–" if value is None else format_value(value) for name, value in row.items()}
     indent = max(map(len, names), default=0)
     print(f"row {number}")

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line, and return the exit status.
 
-    Args:
-        argv: The arguments after `penstock`; by default, those of the process. Signals are handled in that
-            case alone: a program that calls this function keeps its own handlers.
+    `argv`: the arguments after `penstock`; by default, the arguments of the process. Signals are handled in
+    that case alone: a program that calls this function keeps its own handlers.
     """
     if argv is None:
         watch_interrupts()

@@ -1,80 +1,84 @@
 """The line `Next:` that a command ends with: a command line that works when it is pasted into a shell.
 
-In: what a command made or found. Out: `args.next_command`, which `dispatch` prints on stderr at the end.
+In: what a command made or found. Out: `call.next_command`, which `dispatch` prints on stderr at the end.
 Paths may hold spaces and control characters. Imports nothing large.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from penstock.foundation.keras_backend import BACKENDS
 from penstock.foundation.terminal import paint
+from penstock.settings.command_line import Call
+from penstock.settings.kinds import Flag, Kind
+
+if TYPE_CHECKING:
+    from penstock.schema.field import Field  # with NumPy
 
 _PROGRAM: Final = "penstock"
 _ESCAPES: Final = {"\n": r"\n", "\t": r"\t", "\r": r"\r", "\\": r"\\", "'": r"\'"}
 
 
-def suggest_next(args: argparse.Namespace, *words: object) -> None:
+def suggest_next(call: Call, *words: object) -> None:
     """Choose the command of Penstock that is printed at the end.
 
-    Args:
-        args: The arguments of the command that ends.
-        words: Name and arguments of the next command. Paths are `Path`s or `StorePath`s, other words strings.
+    `words`: name and arguments of the next command. Paths are `Path`s or `StorePath`s, other words strings.
     """
-    args.next_command = " ".join([_name_program(), *map(quote, words)])
+    call.next_command = " ".join([_name_program(), *map(quote, words)])
 
 
-def suggest_program(args: argparse.Namespace, *words: object) -> None:
+def suggest_program(call: Call, *words: object) -> None:
     """Choose the command of another program that is printed at the end."""
-    args.next_command = " ".join(map(quote, words))
+    call.next_command = " ".join(map(quote, words))
 
 
-def suggest_python(args: argparse.Namespace, code: str) -> None:
+def suggest_python(call: Call, code: str) -> None:
     """Choose a line of Python that is run at the end, by the interpreter of this process."""
     is_found = shutil.which("python") == sys.executable
-    suggest_program(args, "python" if is_found else sys.executable, "-c", code)
+    suggest_program(call, "python" if is_found else sys.executable, "-c", code)
 
 
-def print_next(args: argparse.Namespace) -> None:
+def print_next(call: Call) -> None:
     """Print the line, unless the command printed JSON or was asked to be quiet."""
-    command = getattr(args, "next_command", None)
-    if command is None or args.quiet or args.json or sys.stderr is None:
+    command, common = call.next_command, call.common
+    if command is None or common.quiet or common.json or sys.stderr is None:
         return
     with suppress(OSError):  # the work is done, whether or not stderr can be written to
         print(f"{paint('Next:', 'bold', sys.stderr)} {command}", file=sys.stderr, flush=True)
 
 
-def repeat_words(
-    args: argparse.Namespace, without: Mapping[str, int], more: Iterable[object] = ()
-) -> list[object]:
-    """Return the arguments that the command was called with, changed.
-
-    Args:
-        args: The arguments of the command.
-        without: Options to leave out, with the number of their values.
-        more: Words to add.
-    """
+def repeat_words(call: Call, without: Collection[str] = (), more: Iterable[object] = ()) -> list[object]:
+    """Return the arguments that the command was called with, changed."""
+    flags = call.command.list_flags()
+    left_out = {
+        name: flags[flag].kind for flag in without if flag in flags for name in (flag, *flags[flag].earlier)
+    }
     kept: list[object] = []
-    words = iter(getattr(args, "words", ()))
-    for word in words:
-        option, has_value, _ = word.partition("=")
-        if option not in without:
+    rest = list(call.words)
+    while rest:
+        word = rest.pop(0)
+        flag, has_value, _ = word.partition("=")
+        kind = left_out.get(flag)
+        if kind is None or "--" in kept:
             kept.append(word)
-        elif not has_value:
-            for _ in range(without[option]):
-                next(words, None)
+        elif rest and not has_value and _has_value(kind, rest[0]):
+            rest.pop(0)
     # After "--", every word is a path.
     return [*more, *kept] if "--" in kept else [*kept, *more]
+
+
+def _has_value(kind: Kind, next_word: str) -> bool:
+    """Whether the word after a flag is its value."""
+    return not isinstance(kind, Flag) and (kind.alone is None or not next_word.startswith("-"))
 
 
 def choose_unused(path: str | Path) -> Path:
@@ -108,27 +112,36 @@ def can_train() -> bool:
     return is_installed("keras") and any(is_installed(backend) for backend in BACKENDS)
 
 
-def suggest_use(args: argparse.Namespace, words: Iterable[object], *, has_target: bool) -> None:
+def has_model_fields(schema: Mapping[str, Field], declared: Collection[str] = ()) -> bool:
+    """Whether a schema has a target, and an input that `train` can use.
+
+    `declared`: fields of bytes that the next command declares as arrays.
+    """
+    is_input = any(
+        field.role == "input" and (name in declared or field.type_name != "bytes")
+        for name, field in schema.items()
+    )
+    return is_input and any(field.role == "target" for field in schema.values())
+
+
+def suggest_use(call: Call, words: Iterable[object], *, has_target: bool) -> None:
     """Suggest what to do with a data set or TFRecord files: train, or otherwise look at the records.
 
-    Args:
-        args: The arguments of the command that ends.
-        words: The paths, and options that declare fields.
-        has_target: Whether it is known what a model would predict.
+    `has_target`: whether it is known what a model would predict, and from what.
     """
     if has_target and can_train():
-        suggest_next(args, "train", *words)
-    elif args.command != "inspect":
-        suggest_next(args, "inspect", *words)
+        suggest_next(call, "train", *words)
+    elif call.command.name != "inspect":
+        suggest_next(call, "inspect", *words)
     elif is_installed("starlette", "uvicorn", "jinja2"):
-        suggest_next(args, "view", *words)
+        suggest_next(call, "view", *words)
     else:
-        suggest_next(args, "verify", *list_paths(args))
+        suggest_next(call, "verify", *list_paths(call))
 
 
-def list_paths(args: argparse.Namespace) -> list[str]:
-    """Return the paths that a command was given, none of which looks like an option."""
-    return [f"./{path}" if path.startswith("-") else path for path in args.paths]
+def list_paths(call: Call) -> list[str]:
+    """Return the paths that a command was given, written so that none looks like an option."""
+    return [f"./{path}" if path.startswith("-") else path for path in call.arguments]
 
 
 def quote(word: object) -> str:

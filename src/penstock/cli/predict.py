@@ -5,22 +5,19 @@ Everything else that is printed goes to stderr, so that the CSV can be piped.
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 import time
-from functools import partial
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from penstock.cli.command import import_quietly
+from penstock.cli.model_code import read_with_model
 from penstock.cli.next_command import name_output, repeat_words, suggest_next, suggest_program
-from penstock.cli.option_values import list_given
 from penstock.cli.terminal import (
     ProgressBar,
     format_count,
     format_duration,
-    print_note,
+    print_notes,
     print_options,
     print_warning,
 )
@@ -28,24 +25,23 @@ from penstock.errors import OptionError
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.terminal import escape
 from penstock.foundation.wording import format_size
-from penstock.jobs.model_file import load_model
-from penstock.jobs.predict.options import PredictOptions, make_predict_options
 from penstock.jobs.predict.predict import PredictProgress, run_prediction
 from penstock.jobs.predict.predictions import Predictions
-from penstock.storage.output_file import find_size
+from penstock.settings.advice import to_flags
+from penstock.settings.command_line import Call
+from penstock.settings.commands import PredictionFile
+from penstock.settings.prediction import PredictOptions
+from penstock.storage.paths import locate
+from penstock.storage.store_path import is_url
 
-_OPTIONS: Final = (
-    *("split", "batch_size", "on_error", "max_rejects", "delimiter", "encoding", "missing", "short_rows"),
-    *("header", "sheet", "decimal", "thousands", "files_from"),
-    *("engine", "address", "workers"),
-)
 _MAX_NAMED: Final = 10
 _TEXTS: Final = (".csv", ".jsonl")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Predict, print, and return the exit status."""
-    if args.json and args.out is None:
+    options, out = read_with_model(call, PredictOptions), call.read(PredictionFile).out
+    if call.common.json and out is None:
         raise OptionError(
             "--json",
             expected="--out FILE as well",
@@ -53,44 +49,37 @@ def run(args: argparse.Namespace) -> int:
             advice="Without a file, stdout is the predictions as CSV.",
         )
     with importing_keras("penstock predict"):
-        import_quietly("penstock.training.run")
-    options = _read_options(args)
-    print_options(vars(options))
-    data = args.paths[0] if len(args.paths) == 1 else args.paths
+        import_quietly("penstock.training.run_model")
+    print_options(options.to_json())
+    folder, *paths = call.arguments
     start = time.monotonic()
     with _PredictionDisplay() as display:
-        write = _print_bytes if args.out is None else None
-        done = run_prediction(args.folder, data, args.out, options, display.update, write)
+        write = _print_bytes if out is None else None
+        data = paths[0] if len(paths) == 1 else paths
+        done = run_prediction(folder, data, out, options, display.update, write)
     seconds = time.monotonic() - start
     status = 1 if done.num_skipped and not done.num_rows else 0  # all rows were skipped
-    if args.json:
+    if call.common.json:
         print(json.dumps(_to_json(done, seconds)))
         return status
-    _print_notes(done)
-    if args.out is not None:
-        size = format_size(find_size(done.out)) if done.out is not None else ""
-        print(f"{format_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(args.out)}")
+    _print_notes(done, is_collected=options.on_error == "collect")
+    if out is not None:
+        size = format_size(locate(done.out).find_size()) if done.out is not None else ""
+        print(f"{format_count(done.num_rows, 'row')}, {size}, in {seconds:.1f} s: {escape(out)}")
     if not status:
-        _suggest(args, done)
+        _suggest(call, done)
     return status
 
 
-def _suggest(args: argparse.Namespace, done: Predictions) -> None:
+def _suggest(call: Call, done: Predictions) -> None:
     """Suggest to look at the file, or to write one."""
-    if args.out is None:
-        out = name_output(args.paths[0], "-predicted.csv")
-        suggest_next(args, "predict", *repeat_words(args, {}, ["--out", out]))
-    elif isinstance(done.out, Path) and done.out.suffix in _TEXTS:
-        suggest_program(args, "head", "-n", "5", done.out)
+    if done.out is None:
+        out = name_output(call.arguments[1], "-predicted.csv")
+        suggest_next(call, "predict", *repeat_words(call, more=["--out", out]))
+    elif not is_url(done.out) and done.out.suffix in _TEXTS:
+        suggest_program(call, "head", "-n", "5", done.out)
     else:
-        suggest_next(args, "convert", done.out, "--plan")
-
-
-def _read_options(args: argparse.Namespace) -> PredictOptions:
-    given = list_given(args, _OPTIONS)
-    if args.model is not None:
-        given["model"] = partial(load_model, args.model)
-    return make_predict_options(**given, keep=tuple(args.keep), overwrite=args.overwrite, resume=args.resume)
+        suggest_next(call, "convert", done.out, "--plan")
 
 
 def _print_bytes(data: bytes | memoryview) -> None:
@@ -119,23 +108,22 @@ def _format_progress(progress: PredictProgress, seconds: float) -> str:
     return "  ".join(parts)
 
 
-def _print_notes(done: Predictions) -> None:
-    for note in done.notes:
-        print_note(note)
-    for error in done.rejected[:_MAX_NAMED]:
+def _print_notes(done: Predictions, *, is_collected: bool) -> None:
+    print_notes(done.notes, done.cautions)
+    for error in done.rejected[:_MAX_NAMED] if is_collected else ():  # others are in the log
         print_warning(f"skipped row: {error}")
     if done.num_skipped:
         total = format_count(done.num_rows + done.num_skipped, "row")
         print_warning(f"{done.num_skipped:,} of {total} skipped")
 
 
-def _to_json(done: Predictions, seconds: float) -> dict[str, Any]:
+def _to_json(done: Predictions, seconds: float) -> dict[str, object]:
     return {
         "rows": done.num_rows,
         "skipped": done.num_skipped,
         "out": str(done.out),
         "columns": list(done.columns),
         "seconds": round(seconds, 3),
-        "rejected": [str(error) for error in done.rejected],
-        "notes": list(done.notes),
+        "rejected": [to_flags(str(error)) for error in done.rejected],
+        "notes": [*map(to_flags, done.notes)],
     }

@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 
-from penstock.cli.data_arguments import REPAIR
 from penstock.cli.next_command import suggest_next
-from penstock.cli.option_values import read_options
 from penstock.cli.terminal import ProgressBar, format_count, print_message, print_note, print_table
 from penstock.cli.verify import format_fault
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.check.repair import Repair, repair
+from penstock.settings.command_line import Call
+from penstock.settings.commands import RepairOutput
+from penstock.settings.groups import ReadOptions
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Repair, print, and return the exit status."""
-    *paths, out = args.paths if args.out is None else [*args.paths, args.out]
+    output = call.read(RepairOutput)
+    *paths, out = call.arguments if output.out is None else [*call.arguments, output.out]
     if not paths:
-        advice = f"Run '{REPAIR.example}'."
+        advice = f"Run '{call.command.example}'."
         raise OptionError("output folder", expected="a folder", got="none", advice=advice)
     with ProgressBar("repair") as bar:
-        done = repair(paths, out, read_options(args), overwrite=args.overwrite, on_progress=bar.show)
-    if args.json:
+        done = repair(paths, out, call.read(ReadOptions), overwrite=output.overwrite, on_progress=bar.show)
+    if call.common.json:
         print(json.dumps(done.to_json()))
     else:
         print_repair(done)
     for fault in done.failures:
         print_message(f"not repaired: {format_fault(fault)}")
     if any(file.failure is None for file in done.files):
-        suggest_next(args, "verify", done.out)
+        suggest_next(call, "verify", done.out)
     return 1 if done.failures or done.missing else 0
 
 

@@ -6,6 +6,8 @@ result of a command goes to stdout; progress, notes, warnings and errors go to s
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +27,7 @@ from penstock.foundation.terminal import (
     terminal_width,
 )
 from penstock.foundation.wording import count, format_size
+from penstock.settings.advice import to_flags
 
 _SILENT_SECONDS: Final = 2.0  # shorter jobs need no progress bar
 _BAR_CHARS: Final = 24
@@ -76,8 +79,8 @@ def is_verbose() -> bool:
 
 
 def print_message(message: str) -> None:
-    """Print an error, a warning or other text as one line on stderr."""
-    text = escape(message)
+    """Print an error, a warning or other text as one line on stderr; it names flags for arguments."""
+    text = escape(to_flags(message))
     kind = next((kind for kind in _KINDS if text.startswith(kind)), "")
     if kind:
         text = f"{paint(kind.rstrip(), _KINDS[kind], sys.stderr)} {text.removeprefix(kind)}"
@@ -88,6 +91,38 @@ def print_message(message: str) -> None:
 def print_warning(text: str) -> None:
     """Print a warning as one line on stderr, also with --quiet."""
     print_message(f"warning: {text}")
+
+
+@contextmanager
+def printing_log() -> Iterator[None]:
+    """Context in which warnings of Penstock's log are those of commands, if nothing else shows them."""
+    before = logging.lastResort
+    logging.lastResort = _LogPrinter(before)
+    try:
+        yield
+    finally:
+        logging.lastResort = before
+
+
+class _LogPrinter(logging.Handler):
+    """Prints warnings of Penstock's log; other logs stay with the handler that Python has for them."""
+
+    def __init__(self, others: logging.Handler | None) -> None:
+        super().__init__(logging.WARNING)
+        self._others = others
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a warning."""
+        if record.name.partition(".")[0] == "penstock":
+            print_warning(record.getMessage())
+        elif self._others is not None:
+            self._others.handle(record)
+
+
+def print_notes(notes: Iterable[str], cautions: Collection[str] = ()) -> None:
+    """Print notes; those that are cautions as warnings."""
+    for note in notes:
+        (print_warning if note in cautions else print_note)(note)
 
 
 def print_note(text: str) -> None:
@@ -102,7 +137,19 @@ def print_detail(text: str) -> None:
         print(paint(f"penstock: {escape(text)}", "dim", sys.stderr), file=sys.stderr)
 
 
-def print_options(options: Mapping[str, Any]) -> None:
+def find_version() -> str:
+    """Return the version of the installed package."""
+    from importlib.metadata import version  # noqa: PLC0415 - a third of the time that --help takes
+
+    return version("penstock")
+
+
+def print_versions() -> None:
+    """Print the versions and the working folder with --verbose."""
+    print_detail(f"penstock {find_version()}, Python {sys.version.split()[0]}, in {os.getcwd()}")  # noqa: PTH109
+
+
+def print_options(options: Mapping[str, object]) -> None:
     """Print options and their values with --verbose; those without a value are left out."""
     if is_verbose():
         given = {name: value for name, value in options.items() if value not in (None, [], (), {})}
@@ -232,6 +279,8 @@ def format_value(value: Any) -> str:
         return f"{value:.6g}"
     if isinstance(value, list) or getattr(value, "ndim", False):
         return _format_items((format_value(item) for item in islice(value, _MAX_ITEMS)), len(value))
+    if type(value).__name__ == "datetime64":
+        return str(value).replace("T", " ").removesuffix(".000000")
     # A scalar of NumPy, whose import the help of a command would have to wait for.
     return format_value(value.item()) if hasattr(value, "item") else str(value)
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import os
 import shlex
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from penstock.cli.declaration import read_declaration
 from penstock.cli.next_command import repeat_words, suggest_next
-from penstock.cli.option_values import flatten, list_given, read_declaration
 from penstock.cli.run_summary import print_folds, print_run
+from penstock.cli.target_check import read_known
 from penstock.cli.terminal import (
     format_count,
     is_quiet,
@@ -26,6 +25,7 @@ from penstock.cli.terminal import (
     print_options,
     print_table,
 )
+from penstock.distributed.workers import connecting
 from penstock.errors import (
     CorruptRecordError,
     NoSuchPathError,
@@ -35,143 +35,135 @@ from penstock.errors import (
     importing,
 )
 from penstock.foundation.terminal import escape
+from penstock.jobs.given_dataset import Declaration
 from penstock.jobs.model_file import load_model
-from penstock.jobs.stored_data import Declaration, is_stored
+from penstock.jobs.train.cross_validation.cross_validate import run_folds
 from penstock.jobs.train.job import TrainJob, check_job, find_number
-from penstock.jobs.train.run_description import recall_fields
-from penstock.jobs.train.run_folder import (
+from penstock.jobs.train.run_folder.run_folder import (
     can_reuse_data,
     choose_folder,
     claim_folder,
     discard_unusable_data,
 )
-from penstock.jobs.train.stored_run import StoredRun, stored_run
-from penstock.jobs.train.train import prepare_training, run_folds, run_prepared
-from penstock.jobs.train.workers import connecting, make_plan
+from penstock.jobs.train.run_folder.store_run import LocalRun, run_at
+from penstock.jobs.train.train import plan_run, plan_training, run_plan
 from penstock.model.build import build_model
 from penstock.model.code import write_model
-from penstock.model.options import ModelOptions
+from penstock.settings.advice import to_flags
+from penstock.settings.command_line import Call
+from penstock.settings.commands import Config, Folds, OwnModel
+from penstock.settings.conversion import RawFiles
+from penstock.settings.groups import Columns, StoreCache
+from penstock.settings.model import ModelOptions
+from penstock.settings.training import RunOutput, TrainCall
+from penstock.source.recognition import is_dataset
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.range_cache import BYTES_VARIABLE
-from penstock.storage.store_path import StorePath, as_path
 from penstock.training.display import TrainingDisplay
-from penstock.training.options import make_options
 from penstock.training.precision import in_precision
-from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.random_state import seeded
 from penstock.training.run import Run
-from penstock.training.run_files import CONFIG_NAME, DATA_NAME, OWN_MODEL, read_run_config
+from penstock.training.run_config import OWN_MODEL, RunConfig, StoredModel
+from penstock.training.run_files import (
+    CONFIG_NAME,
+    DATA_NAME,
+    read_config,
+)
+from penstock.training.run_state import STATE_NAME
 
 if TYPE_CHECKING:
-    from penstock.jobs.train.folds import CrossValidation  # reads and writes tables
+    from penstock.jobs.train.cross_validation.folds import CrossValidation  # reads and writes tables
 
-_TRAIN: Final = (
-    *("epochs", "batch_size", "learning_rate", "schedule", "averaging", "weight_decay", "optimizer", "clip"),
-    *("patience", "monitor"),
-    *("hold_out", "unlabelled", "seed", "class_weights", "loss_weights", "cache", "num_threads"),
-    *("target_scale", "number_loss", "parts", "image_size", "augment", "precision"),
-)
-_RAW: Final = (
-    *("split", "group", "stratify", "split_by", "time", "plan_file", "delimiter", "encoding", "missing"),
-    *("nan", "short_rows", "header", "sheet", "decimal", "thousands", "files_from", "rename"),
-)
-_MODEL: Final = {
-    "preset": "preset",
-    "text_encoder": "text",
-    "sequence_encoder": "sequence",
-    "image_encoder": "image",
-    "image_weights": "image_weights",
-    "freeze_image": "freeze_image",
-    "dropout": "dropout",
-    "l2": "l2",
-}
+_OF_STORED_DATA: Final = ("drop", "seed")
+"""Options of raw data that training on a data set has, too."""
+_MODEL_FLAGS: Final = [each for each in ModelOptions.list_settings() if each.flag]
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Train, print, and return the exit status."""
-    if args.store_cache_bytes is not None:
-        os.environ[BYTES_VARIABLE] = str(args.store_cache_bytes)  # the processes of workers inherit it
-    config = {} if args.config is None else read_run_config(args.config)
-    if args.show_model or args.write_model:
-        return _show_model(args, config, _read_job(args, config), args.paths or _find_source(config))
+    most = call.read(StoreCache).store_cache_bytes
+    if most is not None:
+        os.environ[BYTES_VARIABLE] = str(most)  # the processes of workers inherit it
+    config, output, own = read_known(call), call.read(RunOutput), call.read(OwnModel)
+    if own.show_model or own.write_model is not None:
+        return _show_model(call, config, own)
     warnings: list[str] = []
-    out = None if args.out is None else as_path(args.out)
-    if isinstance(out, StorePath):
-        with stored_run(out, resume=args.resume, note=print_note) as stored:
-            local = argparse.Namespace(**{**vars(args), "out": str(stored.folder)})
-            done = stored.finish(_train_in_folder(local, config, warnings, stored))
-    else:
-        done = _train_in_folder(args, config, warnings)
+    with run_at(output.out, resume=output.resume, note=print_note) as run:
+        local = output if run.folder is output.out else output.replace(out=run.folder)
+        done = _train_in_folder(call, config, local, warnings, run)
+        done = run.finish(done) if isinstance(done, Run) else run.finish_folds(done)
     if isinstance(done, Run):
-        print_options(done.settings["train"])
-        print_run(done, args, warnings)
+        print_options(done.config.train.to_json(only_given=True))
+        print_run(done, call, warnings)
     else:
-        print_folds(done, args, warnings)
+        print_folds(done, call, warnings)
     print_detail(f"settings: {done.folder / CONFIG_NAME}")
     return 0
 
 
 def _train_in_folder(
-    args: argparse.Namespace,
-    config: Mapping[str, Any],
-    warnings: list[str],
-    stored: StoredRun | None = None,
+    call: Call, config: RunConfig, output: RunOutput, warnings: list[str], run: LocalRun
 ) -> Run | CrossValidation:
-    """Train in a local folder; `stored` is the run in an object store whose files the folder has."""
-    job = _read_job(args, config)
-    paths = args.paths or _find_source(config)
-    folder = choose_folder(args.out, paths[0] if paths else None)
-    if args.resume and args.out is None:
-        raise OptionError("--resume", expected="--out RUN as well", got="none", advice="Add --out RUN.")
-    if args.resume and not (folder / CONFIG_NAME).is_file():
+    """Train in the local folder of a run."""
+    job = _read_job(call, config, output)
+    paths = _list_paths(call, config)
+    folder = choose_folder(output.out, paths[0] if paths else None)
+    if output.resume and output.out is None:
+        raise output.refuse("resume", "`out=RUN` as well", "none", "Name the folder of the run: `out=RUN`.")
+    if output.resume and not (folder / CONFIG_NAME).is_file():
         if not paths:
-            advice = "Pass the folder of a run, or data to train on."
+            advice = (
+                "Pass the folder of a run, or data to train on: a run that was interrupted may need it again."
+            )
             raise NoSuchPathError(f"not a run folder (no {CONFIG_NAME})", path=folder, advice=advice)
-        shown = folder if stored is None else stored.out
-        print_note(f"{shown} contains no run yet: starting a new one")
+        shown = run.name_folder(folder)
+        is_begun = (folder / STATE_NAME).is_file()  # the run chooses its inputs after its first training
+        print_note(f"{shown}: continuing" if is_begun else f"{shown} contains no run yet: starting a new one")
     try:
         check_job(job, folder)  # before anything is converted
     except PenstockError as error:
-        error.path = error.path or args.config
+        path = call.read(Config).config
+        error.path = error.path or (None if path is None else str(path))
         raise
-    with claim_folder(folder, may_hold=args.resume), connecting(job.plan):
+    with claim_folder(folder, may_hold=output.resume), connecting(job.launcher):
         existed_before = (folder / DATA_NAME).is_dir()
         removed: list[Path] = []
         try:
             with discard_unusable_data(folder) as removed:
                 data = _one(paths) if paths else None
-                return _train(args, config, replace(job, data=data), folder, warnings, stored)
+                return _train(call, config, replace(job, data=data), folder, warnings, run)
         except (Exception, KeyboardInterrupt) as error:
-            _advise(folder, error, removed, stored, existed_before=existed_before)
+            _advise(folder, error, removed, run, existed_before=existed_before)
             raise
 
 
 def _train(
-    args: argparse.Namespace,
-    config: Mapping[str, Any],
+    call: Call,
+    config: RunConfig,
     job: TrainJob,
     folder: Path,
     warnings: list[str],
-    stored: StoredRun | None,
+    run: LocalRun,
 ) -> Run | CrossValidation:
     """Train, and add the warnings about data and model to a list."""
-    paths = args.paths or _find_source(config)
-    if not (args.resume and (folder / CONFIG_NAME).is_file()):
-        data, tables, found = _find_data(args, config, paths, folder)
+    paths = _list_paths(call, config)
+    if not (job.options.resume and (folder / CONFIG_NAME).is_file()):
+        data, described, found = _find_data(call, config, folder)
         warnings += found
-        fields = _select_fields(job, data) if tables else job.fields
-        job = replace(job, data=data, fields=fields, settings=tables)
-    elif paths and not is_stored(paths):
-        if args.paths:
-            _confirm_data(args, folder)
+        if described.convert is not None:  # converted here, with that target
+            job = replace(job, fields=_select_fields(job, data)).with_options(target=None)
+        job = replace(job, data=data, config=described)
+    elif paths and not is_dataset(paths):
+        if call.arguments:
+            _confirm_data(call, folder)
         job = replace(job, data=folder / DATA_NAME)
     with _CollectingDisplay(warnings) as shown:
-        display: Watcher = shown if stored is None else stored.watch(shown)
+        display = run.watch(shown)
         if find_number(job, folder, "folds") is not None:
             return run_folds(job, folder, display)
-        training = prepare_training(job, folder, display)
-        warnings += training.pipeline.warnings
-        return run_prepared(job, training)
+        plan = plan_run(job, folder, display)
+        warnings += plan.pipeline.warnings
+        return run_plan(job, plan, folder, display)
 
 
 class _CollectingDisplay(TrainingDisplay):
@@ -184,19 +176,19 @@ class _CollectingDisplay(TrainingDisplay):
     def note(self, text: str) -> None:
         """Write a line that stays."""
         self._notes.append(text)
-        super().note(text)
+        super().note(to_flags(text))
 
 
 def _advise(
     folder: Path,
     error: BaseException,
     removed: list[Path],
-    stored: StoredRun | None,
+    run: LocalRun,
     *,
     existed_before: bool,
 ) -> None:
     """Print how to continue after an error or an interrupt."""
-    out = folder if stored is None else stored.out
+    out = run.name_folder(folder)
     named = shlex.quote(str(out))
     has_run = (folder / CONFIG_NAME).is_file()
     if isinstance(error, KeyboardInterrupt) and has_run:
@@ -222,140 +214,132 @@ def _names_path(error: BaseException) -> bool:
     return isinstance(error, OptionError | CorruptRecordError) and bool(error.path)
 
 
-def _read_job(args: argparse.Namespace, config: Mapping[str, Any]) -> TrainJob:
-    choices = _table(config, "train")
-    ensemble, folds = _table(config, "ensemble").get("members"), _table(config, "folds").get("number")
-    is_several = False
-    if args.resume and args.out is not None and (Path(args.out) / CONFIG_NAME).is_file():
-        stored = read_run_config(Path(args.out) / CONFIG_NAME)
-        choices = {**_table(stored, "train"), **choices}
-        is_several = "ensemble" in stored or "folds" in stored
-    choices |= list_given(args, _TRAIN)
-    ensemble = ensemble if args.ensemble is None else args.ensemble
-    folds = folds if args.folds is None else args.folds
-    if args.patience == -1:
-        choices["patience"] = None
-    given = {own: getattr(args, flag) for flag, own in _MODEL.items() if getattr(args, flag) is not None}
-    form = {**_recall_model(config, given), **given}
-    plan = make_plan(args.workers, args.engine, args.address, args.devices)
-    model = None
-    if args.model is not None:
-        if given:
-            raise OptionError("--model", expected="your own model, or options to build one", got="both")
-        options = make_options(**choices)
-        with seeded(options.seed), in_precision(options.precision):
-            model = load_model(args.model)
-        is_function = any(each is not None for each in (ensemble, folds, options.precision, plan))
-        if (is_function or is_several) and not (args.show_model or args.write_model):
-            # Each member, fold or worker needs a model of its own, and layers take their precision when
-            # created. Workers may have another working folder.
-            model = partial(load_model, args.model if plan is None else str(Path(args.model).absolute()))
-    elif config.get("model") == OWN_MODEL:
-        advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
-        raise OptionError("model", path=args.config, expected="options", got="'own'", advice=advice)
-    dropped = dict.fromkeys(flatten(args.drop))
-    declared = read_declaration(args)
-    return TrainJob(
-        out=args.out,
-        model=model,
-        fields={**_table(config, "fields"), **dropped},
-        groups=_table(config, "groups"),
-        model_options=ModelOptions.from_json(form) if form else None,
-        ensemble=ensemble,
-        folds=folds,
-        choices=choices,
-        target=declared.target or config.get("target"),
-        declaration=replace(declared, target=None) or Declaration(fields=recall_fields(config)),
-        resume=args.resume,
-        plan=plan,
+def _read_job(call: Call, config: RunConfig, output: RunOutput) -> TrainJob:
+    train, is_several = config.train, False
+    if output.resume and output.out is not None and (Path(output.out) / CONFIG_NAME).is_file():
+        path = Path(output.out) / CONFIG_NAME
+        stored = read_config(path)
+        train = stored.train.replace(**train.list_given())
+        is_several = stored.ensemble is not None or stored.folds is not None
+    known = {**train.list_given(), "ensemble": config.ensemble, "target": config.target}
+    options = call.read(TrainCall, **known).replace(out=output.out)
+    job = TrainJob(
+        options=options,
+        folds=call.read(Folds, folds=config.folds).folds,
+        fields={**config.fields, **dict.fromkeys(call.read(Columns).drop)},
+        groups=config.groups,
+        declaration=replace(read_declaration(call), target=None) or Declaration(fields=config.declared),
     )
+    several = (options.ensemble, job.folds, options.precision, job.launcher)
+    is_function = is_several or any(each is not None for each in several)
+    model = _load_model(call, config, job, is_function=is_function)
+    return job.with_options(model=model, model_options=_read_model_options(call, config))
 
 
-def _recall_model(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of a model in a config file, without those that follow from given ones.
+def _load_model(call: Call, config: RunConfig, job: TrainJob, *, is_function: bool) -> Any:
+    """Return the user's own model, or the function that makes it; None without `--model`."""
+    own = call.read(OwnModel)
+    if own.model is None:
+        if config.model == OWN_MODEL:
+            advice = "The file does not contain the code of the model: add --model FILE.py:FUNCTION."
+            path = call.read(Config).config
+            raise OptionError("model", path=path, expected="options", got="'own'", advice=advice)
+        return None
+    if call.list_given(ModelOptions):
+        raise OptionError("--model", expected="your own model, or options to build one", got="both")
+    with seeded(job.options.seed), in_precision(job.options.precision):
+        model = load_model(own.model)
+    if not is_function or own.show_model or own.write_model is not None:
+        return model
+    # Each member, fold or worker needs a model of its own, and layers take their precision when created.
+    # Workers may have another working folder.
+    return partial(load_model, own.model if job.launcher is None else str(Path(own.model).absolute()))
 
-    The `run.yaml` of a run has them all: whether its encoder was fine-tuned depends on weights and freezing.
+
+def _read_model_options(call: Call, config: RunConfig) -> ModelOptions | None:
+    """Return the options of a model that is built, without those of the file that follow from given ones.
+
+    The `run.yaml` of a run has all options: whether its encoder was fine-tuned depends on its weights, and on
+    whether they are fixed.
     """
-    stored = _table(config, "model")
+    given = call.list_given(ModelOptions)
+    stored = dict(config.model.options) if isinstance(config.model, StoredModel) else {}
     if "freeze_image" in given:
         stored.pop("fine_tune", None)
     elif "image_weights" in given and stored.get("image_weights") is None:
         stored = {name: each for name, each in stored.items() if name not in ("freeze_image", "fine_tune")}
-    return stored
+    return call.read(ModelOptions, **stored) if stored or given else None
 
 
-def _select_fields(job: TrainJob, data: Any) -> dict[str, Any]:
+def _select_fields(job: TrainJob, data: Any) -> dict[str, object]:
     """Return the settings of fields that data which was converted here has: dropped columns are not in it."""
     return {name: each for name, each in job.fields.items() if name in data.schema}
 
 
-def _find_source(config: Mapping[str, Any]) -> list[str]:
-    """Return the paths of the data in a config file; if it was converted, those of the raw data."""
-    given = config.get("source", config.get("data", []))
-    return list(given) if isinstance(given, list) else [given]
+def _list_paths(call: Call, config: RunConfig) -> list[str]:
+    """Return the given paths, or the paths of a config file; if data was converted, of the raw data."""
+    stored = config.source or config.data or ()
+    return list(call.arguments) or ([stored] if isinstance(stored, str) else list(stored))
 
 
-def _find_data(
-    args: argparse.Namespace, config: Mapping[str, Any], paths: list[str], folder: Path
-) -> tuple[Any, dict[str, Any], list[str]]:
-    """Return the data set, converted if necessary, tables about that for run.yaml, and warnings."""
+def _find_data(call: Call, config: RunConfig, folder: Path) -> tuple[Any, RunConfig, list[str]]:
+    """Return the data set, converted if necessary, what run.yaml has about that, and warnings."""
+    paths = _list_paths(call, config)
     if not paths:
         advice = "Run 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
         raise OptionError("DATA", expected="data to train on", got="none", advice=advice)
-    if is_stored(paths):
-        _refuse_raw_options(args)
-        return _one(paths), {}, []
+    if is_dataset(paths):
+        _refuse_raw_options(call)
+        return _one(paths), RunConfig(), []
     # Only raw data needs pyarrow.
     with importing("penstock train on raw data"):
         from penstock.cli.raw_data import convert_raw, read_raw  # noqa: PLC0415
 
-    raw = read_raw(args, _table(config, "convert"), _one(paths))
-    is_training = not (args.show_model or args.write_model)
-    data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=args.json or not is_training)
+    raw = read_raw(call, config.convert, _one(paths))
+    own = call.read(OwnModel)
+    is_training = not own.show_model and own.write_model is None
+    data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=call.common.json or not is_training)
     if is_training:
         counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
         print_note(f"converted to {folder / DATA_NAME}: {counts}")
-    return data, dict(raw.tables), warnings
+    return data, raw.config, warnings
 
 
-def _confirm_data(args: argparse.Namespace, folder: Path) -> None:
-    """Compare raw data with the data set that the run was started with.
-
-    Raises:
-        OptionError: The data set was made from other data, or with other options.
-    """
+def _confirm_data(call: Call, folder: Path) -> None:
+    """Compare raw data with the data set that the run was started with."""
     with importing("penstock train on raw data"):
         from penstock.cli.raw_data import confirm_raw, read_raw  # noqa: PLC0415
 
-    table = _table(read_run_config(folder / CONFIG_NAME), "convert")
-    confirm_raw(read_raw(args, table, _one(args.paths)), folder / DATA_NAME)
+    path = folder / CONFIG_NAME
+    stored = read_config(path)
+    confirm_raw(read_raw(call, stored.convert, _one(list(call.arguments))), folder / DATA_NAME)
 
 
-def _show_model(args: argparse.Namespace, config: Mapping[str, Any], job: TrainJob, paths: list[str]) -> int:
+def _show_model(call: Call, config: RunConfig, own: OwnModel) -> int:
     """Print the model, or write it as code."""
-    if args.write_model is not None:
-        if Path(args.write_model).exists():
-            raise PathError("already exists", path=args.write_model, advice="Choose another file name.")
-        if job.model is not None:
-            raise OptionError("--write-model", expected="no --model", got="--model")
+    job = _read_job(call, config, call.read(RunOutput))
+    path, is_json = None if own.write_model is None else Path(own.write_model), call.common.json
+    if path is not None and path.exists():
+        raise PathError("already exists", path=path, advice="Choose another file name.")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        data, tables, _ = _find_data(args, config, paths, folder)
-        fields = _select_fields(job, data) if tables else job.fields
-        shown = replace(job, data=data, fields=fields, resume=False)
-        training = prepare_training(shown, folder, SilentWatcher())
-        schema, pipeline, options = training.pipeline.schema, training.pipeline, training.model_options
-        if args.write_model is not None:
-            with AtomicFile(Path(args.write_model)) as file:
+        data, described, _ = _find_data(call, config, folder)
+        if described.convert is not None:  # converted here, with that target
+            job = replace(job, fields=_select_fields(job, data)).with_options(target=None)
+        shown = replace(job, data=data).with_options(resume=False)
+        plan = plan_training(shown, folder)
+        schema, pipeline, options = plan.pipeline.schema, plan.pipeline, plan.model_options
+        if path is not None:
+            with AtomicFile(path) as file:
                 file.write(write_model(schema, pipeline, options).encode())
-            if not args.json:
-                print(f"Wrote {escape(args.write_model)}. Edit it, then train it.")
-        if args.show_model:
-            _print_model(job.model or build_model(schema, pipeline, options), is_json=args.json)
-    built = dict.fromkeys((f"--{flag.replace('_', '-')}" for flag in _MODEL), 1) | {"--freeze-image": 0}
-    own = {} if args.write_model is None else built
-    model = [] if args.write_model is None else ["--model", f"{args.write_model}:build"]
-    suggest_next(args, "train", *repeat_words(args, {"--show-model": 0, "--write-model": 1, **own}, model))
+            if not is_json:
+                print(f"Wrote {escape(str(own.write_model))}. Edit it, then train it.")
+        if own.show_model:
+            _print_model(job.options.model or build_model(schema, pipeline, options), is_json=is_json)
+    built = [] if path is None else [each.flag for each in _MODEL_FLAGS]
+    model = [] if path is None else ["--model", f"{own.write_model}:build"]
+    words = repeat_words(call, ["--show-model", "--write-model", *built], model)
+    suggest_next(call, "train", *words)
     return 0
 
 
@@ -380,18 +364,12 @@ def _shape(layer: Any) -> Any:
     return output.shape[1:] if hasattr(output, "shape") else "?"
 
 
-def _refuse_raw_options(args: argparse.Namespace) -> None:
-    for option in _RAW:
-        if getattr(args, option):
-            flag = f"--{option.replace('_', '-')}"
+def _refuse_raw_options(call: Call) -> None:
+    for each in RawFiles.list_settings():
+        if each.flag in call.values and each.name not in _OF_STORED_DATA:
             advice = "The data is already converted: use 'penstock convert' to convert it differently."
-            raise OptionError(flag, expected="raw data", got="a data set", advice=advice)
+            raise OptionError(each.flag, expected="raw data", got="a data set", advice=advice)
 
 
 def _one(paths: list[str]) -> Any:
     return paths[0] if len(paths) == 1 else paths
-
-
-def _table(config: Mapping[str, Any], name: str) -> dict[str, Any]:
-    table = config.get(name, {})
-    return dict(table) if isinstance(table, Mapping) else {}

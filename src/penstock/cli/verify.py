@@ -2,50 +2,49 @@
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
 
-from penstock.cli.next_command import name_output, repeat_words, suggest_next, suggest_use
-from penstock.cli.option_values import read_options
+from penstock.cli.next_command import has_model_fields, name_output, repeat_words, suggest_next, suggest_use
 from penstock.cli.terminal import ProgressBar, format_count
+from penstock.format.manifest import load_manifest
 from penstock.foundation.terminal import escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.check.file_check import Fault
 from penstock.jobs.check.verify import Verification, verify
-from penstock.read.options import ReadOptions
-from penstock.shards.manifest import load_manifest
+from penstock.settings.command_line import Call
+from penstock.settings.groups import ReadOptions
+from penstock.storage.paths import may_be_folder
 from penstock.storage.store_path import as_path
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Check, print, and return the exit status."""
     with ProgressBar("verify") as bar:
-        found = verify(args.paths, read_options(args), bar.show)
-    if args.json:
+        found = verify(call.arguments, call.read(ReadOptions), bar.show)
+    if call.common.json:
         print(json.dumps(found.to_json()))
     else:
         print_verification(found)
-    _suggest(args, found)
+    _suggest(call, found)
     return 1 if found.faults else 0
 
 
-def _suggest(args: argparse.Namespace, found: Verification) -> None:
+def _suggest(call: Call, found: Verification) -> None:
     """Suggest to use intact files, or to repair damaged ones."""
     if found.num_bad_files and found.num_records:
-        out = name_output(args.paths[0], "-repaired")
-        suggest_next(args, "repair", *repeat_words(args, {"--out": 1}, ["--out", out]))
+        out = name_output(call.arguments[0], "-repaired")
+        suggest_next(call, "repair", *repeat_words(call, more=["--out", out]))
     elif not found.faults:
-        suggest_use(args, repeat_words(args, {}), has_target=_knows_target(args))
+        suggest_use(call, repeat_words(call), has_target=_knows_target(call))
 
 
-def _knows_target(args: argparse.Namespace) -> bool:
+def _knows_target(call: Call) -> bool:
     """Whether the only path is a data set with a target, which training reads without options."""
-    if len(args.paths) > 1 or read_options(args) != ReadOptions():
+    if len(call.arguments) > 1 or call.read(ReadOptions) != ReadOptions():
         return False
-    path = as_path(args.paths[0])
-    manifest = None if isinstance(path, Path) and not path.is_dir() else load_manifest(path)
-    return manifest is not None and bool(manifest.schema.targets)
+    path = as_path(call.arguments[0])
+    manifest = load_manifest(path) if may_be_folder(path) else None
+    return manifest is not None and has_model_fields(manifest.schema)
 
 
 def print_verification(found: Verification) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import threading
 from collections.abc import Iterator
@@ -10,13 +9,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from penstock.cli.next_command import list_paths, name_output, repeat_words, suggest_next, suggest_use
-from penstock.cli.option_values import read_declaration, read_options
+from penstock.cli.declaration import read_declaration
+from penstock.cli.next_command import (
+    has_model_fields,
+    list_paths,
+    name_output,
+    repeat_words,
+    suggest_next,
+    suggest_use,
+)
 from penstock.cli.terminal import ProgressBar, format_count, format_duration, is_quiet, print_note
 from penstock.errors import OptionError
 from penstock.foundation.terminal import escape
 from penstock.foundation.wording import show
-from penstock.read.options import ReadOptions
+from penstock.settings.command_line import Call
+from penstock.settings.commands import ModelOfRun, Server
+from penstock.settings.groups import ReadOptions
 from penstock.view.browser import Browser
 from penstock.view.opened_data import OpenedData, open_data
 from penstock.view.server import serve
@@ -24,20 +32,20 @@ from penstock.view.server import serve
 _TICK_SECONDS: Final = 0.5
 
 
-def run(args: argparse.Namespace) -> int:
+def run(call: Call) -> int:
     """Open the data, answer requests until Ctrl-C, and return the exit status."""
+    server, model, read = call.read(Server), call.read(ModelOfRun).model, call.read(ReadOptions)
+    first = call.arguments[0]
     with _showing_time():
-        data = open_data(args.paths, read_declaration(args), read_options(args))
-    if args.model is not None:
+        data = open_data(list(call.arguments), read_declaration(call), read)
+    if model is not None:
         if data.run is None:
-            raise OptionError(
-                "--model", field="model", expected="the folder of a run", got=show(args.paths[0])
-            )
-        data = replace(data, model=args.model)
+            raise OptionError("--model", field="model", expected="the folder of a run", got=show(first))
+        data = replace(data, model=model)
     browser = Browser(data)
 
     def announce(address: str) -> None:
-        if args.json:
+        if call.common.json:
             print(json.dumps(_describe(data, address)), flush=True)
             return
         if not is_quiet():
@@ -49,16 +57,16 @@ def run(args: argparse.Namespace) -> int:
         print(f"Open {address} in a browser. Ctrl-C ends the viewer.", flush=True)
 
     try:
-        serve(browser, args.host, args.port, announce, args.allowed_host)
+        serve(browser, server.host, server.port, announce, server.allowed_host)
     finally:
         browser.close()
     if data.run is not None:
-        own = [] if args.model is None else ["--model", args.model]
-        suggest_next(args, "report", *list_paths(args), "--out", name_output(args.paths[0], ".html"), *own)
+        own = [] if model is None else ["--model", model]
+        suggest_next(call, "report", *list_paths(call), "--out", name_output(first, ".html"), *own)
     else:
-        words = repeat_words(args, {"--port": 1, "--host": 1, "--allowed-host": 1})
-        is_usual = read_options(args) == ReadOptions()  # training has no options for other files
-        suggest_use(args, words, has_target=is_usual and bool(data.schema.targets))
+        words = repeat_words(call, [each.flag for each in Server.list_settings()])
+        is_usual = read == ReadOptions()  # training has no options for other files
+        suggest_use(call, words, has_target=is_usual and has_model_fields(data.schema))
     return 0
 
 

@@ -7,9 +7,9 @@ columns' memory. What a record lacks is null, unless the field has a default.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from penstock.columns import Bytes, Column, Columns, Dense, Mask, Ragged
 from penstock.errors import FieldError
+from penstock.foundation.wording import declare, show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date, DateUnit
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -43,13 +45,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 def make_batch(columns: Columns, schema: Schema, target: pa.Schema) -> pa.RecordBatch:
     """Return the rows of columns as a record batch.
 
-    Args:
-        columns: One column per field.
-        schema: Schema of the columns.
-        target: Arrow schema, made by `arrow_schema`.
-
-    Raises:
-        FieldError: A text is not UTF-8, the only encoding that Arrow supports.
+    `target`: Arrow schema, made by `arrow_schema`.
     """
     arrays = [_make_array(name, schema[name], columns[name], target.field(name).type) for name in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=target)
@@ -80,9 +76,6 @@ def make_frame(table: pa.Table) -> Any:
 
     Integers and booleans with nulls have pandas' own types for them, as NumPy's have no missing value. A
     tensor is an array of its shape in a column of objects; None where it is missing.
-
-    Raises:
-        ImportError: pandas is not installed.
     """
     import pandas as pd  # noqa: PLC0415 - only this function needs it
 
@@ -127,10 +120,14 @@ def _tensor_type(field: Tensor) -> pa.DataType:
     return pa.fixed_shape_tensor(item, field.shape) if field.shape else item
 
 
+DATE_TYPES: Final[Mapping[DateUnit, pa.DataType]] = {"days": pa.date32(), "microseconds": pa.timestamp("us")}
+"""Arrow types of dates: points in time have no time zone, and are in UTC."""
+
 # The Arrow type of each type of field.
 ARROW_TYPES: dict[type[Field], Callable[[Any], pa.DataType]] = {
     Number: lambda field: pa.from_numpy_dtype(np.dtype(field.dtype)),
     Category: lambda field: pa.int64() if field.kind == "int64" else pa.large_string(),
+    Date: lambda field: DATE_TYPES[field.unit],
     Text: lambda _: pa.large_string(),
     Image: lambda _: pa.large_binary(),
     BytesField: lambda _: pa.large_binary(),
@@ -157,13 +154,33 @@ def _step_type(field: Sequence) -> pa.DataType:
 
 def _make_array(name: str, field: Field, column: Column, target: pa.DataType) -> _Array:
     present = column.present if _can_be_null(field) else None
+    if isinstance(field, Date):
+        return _make_dates(name, field, Dense.of(column).values, target, present)
     array = _convert(column, target, present)
     try:
         array.validate(full=pa.types.is_large_string(_innermost(target)))
     except pa.ArrowInvalid as error:
-        advice = f"Declare it as bytes with fields={{{name!r}: …}}."
-        raise FieldError(f"field {name!r}: {error}", field=name, advice=advice) from None
+        advice = f"Declare it as bytes: {declare(name, 'Bytes()')}."
+        raise FieldError(f"field {show(name)}: {error}", field=name, advice=advice) from None
     return array
+
+
+def _make_dates(
+    name: str, field: Date, values: NDArray[Any], target: pa.DataType, present: Mask | None
+) -> _Array:
+    is_there = np.ones(len(values), np.bool_) if present is None else present
+    # Arrow has 32 bits for days.
+    stored = np.where(is_there, values, 0).astype(np.int32 if field.unit == "days" else np.int64)
+    if not np.array_equal(stored[is_there], values[is_there]):
+        raise FieldError(
+            f"field {show(name)}",
+            field=name,
+            expected="days that fit 32 bits",
+            got=str(values[is_there][stored[is_there] != values[is_there]][0]),
+            advice=f"Declare it as a number: {declare(name, 'Number()')}.",
+        )
+    made: _Array = pa.array(stored, mask=None if present is None else ~present).view(target)
+    return made
 
 
 def _innermost(target: Any) -> Any:

@@ -1,4 +1,4 @@
-"""JPEG into pixels, by libjpeg-turbo.
+"""JPEG into pixels, and pixels into JPEG, by libjpeg-turbo.
 
 In: the bytes of a JPEG. Out: uint8 pixels. A damaged file is a `ValueError`; missing pixels are never filled
 in.
@@ -20,6 +20,9 @@ SPACES: Final = {1: "GRAY", 3: "RGB", 4: "RGBA"}
 decode_jpeg = simplejpeg.decode_jpeg
 """Decoder of one JPEG, which the core calls with a buffer, and strictly."""
 
+encode_jpeg = simplejpeg.encode_jpeg
+"""Encoder of one JPEG, for the files that a check makes itself."""
+
 _END = "before marker 0xd9"  # unused bytes after the last pixel: some cameras write them
 _STRAY = "extraneous bytes before marker"  # between segments of the header: padding by some cameras
 _BOUNDS = "Invalid SOS parameters"  # unused parameters of a baseline scan
@@ -36,17 +39,11 @@ def read_jpeg(
 ) -> NDArray[np.uint8]:
     """Return the pixels of a JPEG; warnings of the decoder are errors, except for those that affect no pixel.
 
-    Args:
-        data: Content of the file.
-        size: Height and width of the pixels, from its header and the denominator.
-        channels: 1 for grey, 3 for RGB, 4 for RGBA with an alpha of 255.
-        denominator: 1, or 2, 4, 8 for an image smaller by this factor: each pixel is then made from the low
-            frequencies of a block, which takes less time.
-        is_progressive: Whether the file has several scans. Unused bytes after the last pixel are damage then;
-            in other files they are ignored.
-
-    Raises:
-        ValueError: The file is damaged or truncated; the message describes the damage.
+    `size`: height and width of the pixels, from its header and the denominator. `channels`: 1 for grey, 3 for
+    RGB, 4 for RGBA with an alpha of 255. `denominator`: 1, or 2, 4, 8 for an image smaller by this factor:
+    each pixel is then made from the low frequencies of a block, which takes less time. `is_progressive`:
+    whether the file has several scans. Unused bytes after the last pixel are damage then; in other files they
+    are ignored.
     """
     # At least the requested size, and at least that factor smaller: only one scale fits both.
     height, width = size

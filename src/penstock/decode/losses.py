@@ -8,8 +8,8 @@ from __future__ import annotations
 import logging
 
 from penstock.errors import PenstockError, TooManySkippedError
-from penstock.foundation.option_checks import OnError
 from penstock.foundation.process import ProcessLock
+from penstock.settings.groups import OnError
 
 _log = logging.getLogger("penstock")
 
@@ -24,12 +24,7 @@ class Losses:
         self._errors: dict[int, PenstockError] = {}
 
     def add(self, row: int, error: PenstockError) -> None:
-        """Handle a bad record.
-
-        Raises:
-            PenstockError: The error itself, with "raise".
-            TooManySkippedError: The limit is exceeded, with "skip" and "collect".
-        """
+        """Handle a bad record."""
         if self.on_error == "raise":
             raise error
         with self._lock:
@@ -47,7 +42,7 @@ class Losses:
                 record=error.record,
                 expected=f"at most {self._max_skipped} (max_skipped)",
                 got=count,
-                advice="Run 'penstock verify', or raise max_skipped ('penstock convert --max-rejects').",
+                advice="Run 'penstock verify', or allow more: `max_skipped=N`.",
             ) from error
         if self.on_error == "skip":
             _log.warning("skipped: %s", error)

@@ -26,9 +26,6 @@ MAX_PIXELS: Final = 50_000_000
 
 Resizing: TypeAlias = Literal["stretch", "pad", "crop", "random"]
 Size: TypeAlias = tuple[int, int]
-Crop: TypeAlias = tuple[
-    tuple[int, int, tuple[int, ...], NDArray[np.int64]], tuple[float, float, float, float]
-]
 
 _NAMES: Final = (None, *FORMATS)
 _RESIZINGS: Final = {"stretch": 0, "pad": 1, "crop": 2, "random": 2}  # random crops are passed separately
@@ -89,6 +86,30 @@ class PixelRules:
         return (*header, *self.size, resizing, self.antialias, self.draft, self.fill)
 
 
+class _Image(NamedTuple):
+    """An image of a slice that the core did not decode: its row, its bytes, and its header.
+
+    Attributes:
+        row: Row of the slice.
+        start: Offset of the first byte.
+        stop: Offset after the last byte.
+        number: Number of its format in `FORMATS`, from 1.
+        height: Number of rows of pixels.
+        width: Number of pixels per row.
+        denominator: Divisor of both sizes, for a JPEG that is decoded at a smaller size.
+        is_progressive: Whether it is a progressive JPEG.
+    """
+
+    row: int
+    start: int
+    stop: int
+    number: int
+    height: int
+    width: int
+    denominator: int
+    is_progressive: bool
+
+
 class SliceImages:
     """The images of a slice of a batch: headers are read at once, and pixels are made on request.
 
@@ -100,7 +121,7 @@ class SliceImages:
         is_whole: Whether to decode whole images, each in its own size, instead of resizing them.
 
     Attributes:
-        faults: Errors of images by row; `decode` adds those of damaged images.
+        faults: Errors of images by row; `decode` adds errors of damaged images.
     """
 
     def __init__(
@@ -129,8 +150,7 @@ class SliceImages:
     def decode(self, slots: _native.ImageSlots) -> None:
         """Write the pixels of all images to their slots.
 
-        Args:
-            slots: Array (rows, height, width, channels); or one array for each row, None for rows to skip.
+        `slots`: array (rows, height, width, channels); or one array for each row, None for rows to skip.
         """
         decode, space = None, ""
         if self._plan.has_jpegs:
@@ -144,42 +164,34 @@ class SliceImages:
         for row, fault in damaged:
             self.faults[row] = _damage("png", fault)
         for image in refused:
-            self._decode_apart(*image)
+            self._decode_apart(_Image(*image))
         for image in others:
-            self._decode_apart(*image)
+            self._decode_apart(_Image(*image))
 
-    def _decode_apart(
-        self,
-        row: int,
-        start: int,
-        stop: int,
-        number: int,
-        height: int,
-        width: int,
-        denominator: int,
-        is_progressive: bool,
-    ) -> None:
+    def _decode_apart(self, image: _Image) -> None:
         """Decode an image of a rare format, or a JPEG that a strict decoder refused."""
-        format, channels = FORMATS[number - 1], self._rules.channels
-        data = memoryview(b"") if self._data is None else self._data[start:stop]
+        format, channels = FORMATS[image.number - 1], self._rules.channels
+        data = memoryview(b"") if self._data is None else self._data[image.start : image.stop]
+        size = (image.height, image.width)
         try:
             if format == "jpeg":
                 from penstock.decode.jpeg import read_jpeg  # noqa: PLC0415
 
-                size = (height, width)
-                pixels = read_jpeg(data, size, channels, denominator, is_progressive=is_progressive)
+                pixels = read_jpeg(
+                    data, size, channels, image.denominator, is_progressive=image.is_progressive
+                )
             else:
                 from penstock.decode.raster import read_raster  # noqa: PLC0415
 
-                pixels = read_raster(data, format, (height, width), channels)
+                pixels = read_raster(data, format, size, channels)
         except ModuleNotFoundError as error:
             raise MissingPackageError.from_import(error, f"decoding {format}", "images") from error
         except ValueError as error:
-            self.faults[row] = _damage(format, str(error))
+            self.faults[image.row] = _damage(format, str(error))
             return
-        if not self._plan.place(row, pixels):
+        if not self._plan.place(image.row, pixels):
             size_text = f"{pixels.shape[1]} x {pixels.shape[0]} pixels"
-            self.faults[row] = _damage(format, f"{size_text} differ from the size in its header")
+            self.faults[image.row] = _damage(format, f"{size_text} differ from the size in its header")
 
     def _refuse(self, row: int, fault: int) -> PixelError:
         number, height, width, scans, start, stop = self._plan.header(row)

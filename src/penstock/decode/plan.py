@@ -25,6 +25,7 @@ from penstock.columns import (
 from penstock.decode.row_columns import DecodedColumns, DecodedFields, RowColumns
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -87,11 +88,7 @@ class DecodePlan:
         return RowColumns(DecodedColumns(self._fields, decoded))
 
     def decode(self, segments: Sequence[_native.Segment]) -> tuple[Columns, list[_native.Fault]]:
-        """Decode all records of the segments into columns as they are stored; see `decode_coded`.
-
-        Raises:
-            TypeError: The plan has dictionaries, whose columns are codes instead of the stored strings.
-        """
+        """Decode all records of the segments into columns as they are stored; see `decode_coded`."""
         if self._is_coded:
             raise TypeError("a plan with dictionaries gives coded columns: call decode_coded()")
         columns, faults = self._decoder.decode(segments)
@@ -138,6 +135,7 @@ def _lay_out_category(field: Category) -> tuple[int, int]:
 LAYOUTS: dict[type[Field], Callable[[Any], tuple[int, int]]] = {
     Number: _lay_out_number,
     Category: _lay_out_category,
+    Date: lambda _: (_SCALAR, 1),
     Text: lambda _: (_STRING, 1),
     Image: lambda _: (_STRING, 1),
     BytesField: lambda _: (_STRING, 1),
@@ -190,6 +188,7 @@ def _sequence_default(field: SequenceField) -> list[Any]:
 WIRE_DEFAULTS: dict[type[Field], Callable[[Any], list[Any]]] = {
     Number: _number_default,
     Category: _scalar_default,
+    Date: _scalar_default,
     Text: _scalar_default,
     Image: _scalar_default,
     BytesField: _scalar_default,

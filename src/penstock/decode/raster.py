@@ -1,6 +1,6 @@
 """WebP, GIF and BMP into pixels, by Pillow.
 
-In: the bytes of a file. Out: uint8 pixels; of an animation, those of the first frame. A damaged file is a
+In: the bytes of a file. Out: uint8 pixels; of an animation, the first frame. A damaged file is a
 `ValueError`.
 """
 
@@ -19,14 +19,7 @@ _MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
     """Return the pixels of an image.
 
-    Args:
-        data: Content of the file.
-        format: Format of the file; no other decoder is tried.
-        size: Height and width from its header.
-        channels: 1 for grey, 3 for RGB, 4 for RGBA.
-
-    Raises:
-        ValueError: The file is damaged or truncated; the message describes the damage.
+    `format`: format of the file; no other decoder is tried. `channels`: 1 for grey, 3 for RGB, 4 for RGBA.
     """
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         raise ValueError("not decoded while PIL.ImageFile.LOAD_TRUNCATED_IMAGES is on: it hides damage")

@@ -54,13 +54,7 @@ def read_columns(
 ) -> tuple[Columns, int]:
     """Decode a range of rows; bad ones are raised or skipped.
 
-    Args:
-        rows: The rows.
-        plan: The columns to read.
-        losses: What to do with bad records.
-        start: First row of the range.
-        stop: Exclusive end of the range.
-        chosen: Rows of the range to decode, in order; all of them if not given.
+    `chosen`: rows of the range to decode, in order; all of them if not given.
 
     Returns:
         The columns and their number of rows, which a plan without fields has no column for.
@@ -212,9 +206,9 @@ def _read_range(
         damages = {row: damages[row] for row in among if row in damages}
     errors: dict[int, PenstockError] = dict(damages)
     while True:
-        segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
         num_rows = stop - start if wanted is None else len(wanted)
         with naming_largest(rows, np.arange(start, stop) if wanted is None else wanted):
+            segments = rows.segments(start, stop) if wanted is None else rows.select(wanted)
             result, faults = read(segments)
         if not faults and not errors:
             return result, num_rows

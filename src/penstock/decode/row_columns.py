@@ -35,7 +35,7 @@ class ColumnStorage(Protocol):
 
 
 class DecodedFields(NamedTuple):
-    """What is known of decoded columns before any are decoded.
+    """Properties of decoded columns that are known before any are decoded.
 
     Attributes:
         names: Names of the fields.

@@ -13,6 +13,7 @@ import numpy as np
 from penstock.columns import Column, Columns
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
+from penstock.schema.date import Date, as_times
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -37,6 +38,9 @@ def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = Non
 def _getter(field: Field, column: Column) -> Callable[[int], Any]:
     decode = _decoder(field)
     values = column.unwrap()
+    if isinstance(field, Date) and isinstance(values, np.ndarray):
+        times = as_times(values, field.unit)
+        return lambda row: times[row]
     if isinstance(values, np.ndarray) and values.ndim == 1 and field.type_name != "tensor":
         return lambda row: values[row].item()
     return lambda row: _own(column[row], decode)
@@ -60,6 +64,7 @@ def _decoder(field: Field) -> Callable[[bytes], Any]:
 IS_TEXT: dict[type[Field], Callable[[Any], bool]] = {
     Number: lambda _: False,
     Category: lambda _: True,
+    Date: lambda _: False,
     Text: lambda _: True,
     Image: lambda _: False,
     BytesField: lambda _: False,

@@ -90,11 +90,8 @@ def draw_samples(
 ) -> Html:
     """Return samples as a grid of cards.
 
-    Args:
-        schema: Schema of the samples.
-        found: Number and sample of each record; an error in place of one that cannot be read.
-        num_samples: Number of all samples.
-        most: Maximum number of cards. No more samples are taken from `found`.
+    `found`: number and sample of each record; an error in place of one that cannot be read. `most`: maximum
+    number of cards. No more samples are taken from `found`.
     """
     names = choose_fields(schema)
     pictures = Thumbnails(_LONGEST_SIDE, _MAX_PICTURES, _MAX_PICTURE_CHARS, _MAX_IMAGE_PIXELS)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.schema.date import show_time
 from penstock.schema.picture import read_picture
 
 MAX_CHARS: Final = 200
@@ -20,6 +21,7 @@ MAX_ITEMS: Final = 8
 """Number of items of a list that are kept."""
 
 _SIX_DIGITS: Final = 1e5
+_THREE_DIGITS: Final = 100
 _LARGEST_EXACT: Final = 1e15  # whole numbers below are written with all their digits
 
 
@@ -40,6 +42,18 @@ def show_number(value: Any) -> str:
     return f"{number:.0f}" if _SIX_DIGITS <= abs(number) < _LARGEST_EXACT else f"{number:.6g}"
 
 
+def round_measure(value: float) -> float:
+    """Return a computed number, such as a mean, with three significant digits, or as a whole number.
+
+    Example:
+        >>> round_measure(2.36259), round_measure(117.554), round_measure(12345.6)
+        (2.36, 118.0, 12346.0)
+    """
+    if not math.isfinite(value):
+        return value
+    return float(round(value)) if abs(value) >= _THREE_DIGITS else float(f"{value:.3g}")
+
+
 def describe_bytes(value: bytes) -> str:
     """Return the number of bytes; of an image also its format and its size in pixels.
 
@@ -58,9 +72,7 @@ def describe_bytes(value: bytes) -> str:
 def show_value(value: Any, max_chars: int = MAX_CHARS) -> str:
     """Return a value as a short text.
 
-    Args:
-        value: The value; None if the record lacks it.
-        max_chars: Number of characters of a text to keep.
+    `value`: the value; None if the record lacks it.
 
     Example:
         >>> show_value([1, 2.5, "a"]), show_value("a long text", max_chars=6), show_value(None)
@@ -72,6 +84,8 @@ def show_value(value: Any, max_chars: int = MAX_CHARS) -> str:
         return value if len(value) <= max_chars else f"{value[:max_chars]}…"
     if (text := _describe(value)) is not None:
         return text
+    if isinstance(value, np.datetime64):
+        return show_time(value)
     if isinstance(value, np.ndarray) and not value.ndim:
         value = value.item()
     if isinstance(value, list | np.ndarray):
@@ -88,7 +102,7 @@ def shorten_value(value: Any) -> Any:
         >>> shorten_value([1, 2.5, "a"]), shorten_value(b"abc"), shorten_value(float("nan"))
         ([1, 2.5, 'a'], '3 bytes', 'nan')
     """
-    if isinstance(value, str):
+    if isinstance(value, str | np.datetime64):
         return show_value(value)
     if (text := _describe(value)) is not None:
         return text

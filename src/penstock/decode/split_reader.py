@@ -10,6 +10,8 @@ import operator
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final, SupportsIndex, overload
 
+import numpy as np
+
 from penstock.columns import Columns, Payload
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
@@ -20,7 +22,7 @@ from penstock.errors import OutOfMemoryError, PayloadError, PenstockError, impor
 from penstock.foundation.html import Html, display_safely, make_block
 from penstock.foundation.option_checks import check_count
 from penstock.foundation.wording import count, show
-from penstock.read.rows import Rows
+from penstock.read.rows import Rows, naming_largest
 from penstock.schema.schema import Schema
 from penstock.storage.store_path import AnyPath
 
@@ -89,7 +91,8 @@ class SplitReader:
         row %= len(self)
         schema, plan = self._plan(fields)
         columns, num_rows = read_columns(self._rows, plan, Losses("raise", 0), row, row + 1)
-        return next(iterate_samples(columns, schema, num_rows))
+        with naming_largest(self._rows, np.arange(row, row + 1)):
+            return next(iterate_samples(columns, schema, num_rows))
 
     def __iter__(self) -> Iterator[Sample]:
         rows = self._rows.in_order()
@@ -203,15 +206,15 @@ class SplitReader:
 
     @property
     def rejected(self) -> list[PenstockError]:
-        """Errors of the bad records so far, with `on_error="collect"`; otherwise empty."""
-        return self._losses.errors() if self._losses.on_error == "collect" else []
+        """Errors of the bad records that were left out so far, with `on_error` "skip" or "collect"."""
+        return self._losses.errors()
 
     def _repr_html_(self) -> str:
         title = f"{type(self).__name__} {show(self.name)}: {count(len(self), 'record')}"
         return display_safely(title, lambda: make_block(title, self._draw_samples()))
 
     def _draw_samples(self) -> Html:
-        """Return the first records as a grid; what is not shown is not read."""
+        """Return the first records as a grid; only displayed values are read."""
         chosen = choose_fields(self.schema)[:MAX_FIELDS]
         schema, plan = self._plan(chosen if len(chosen) < len(self.schema) else None)
         rows = self._rows.in_order()  # of a compressed file, only the beginning is inflated
@@ -225,7 +228,7 @@ class SplitReader:
                         yield row, _make_size_error(size)
                         continue
                     left -= size
-                    # With losses of its own: a display does not count as a read.
+                    # With separate losses: a display does not count as a read.
                     columns, num_rows = read_columns(rows, plan, Losses("raise", 0), row, row + 1)
                     yield row, next(iterate_samples(columns, schema, num_rows))
                 except (PenstockError, OSError) as error:
@@ -236,7 +239,8 @@ class SplitReader:
     def _samples(self, start: int, stop: int, losses: Losses, rows: Rows | None = None) -> Iterator[Sample]:
         schema, plan = self._plan(None)
         columns, num_rows = read_columns(rows or self._rows, plan, losses, start, stop)
-        return iterate_samples(columns, schema, num_rows)
+        with naming_largest(self._rows, np.arange(start, stop)):
+            yield from iterate_samples(columns, schema, num_rows)
 
     def _check_payload(self) -> None:
         if self._payload == "other":

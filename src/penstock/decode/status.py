@@ -12,12 +12,13 @@ from typing import NamedTuple
 
 from penstock import _native
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, PenstockError
+from penstock.foundation.wording import declare, show
 from penstock.storage.store_path import AnyPath
 
 _PAYLOAD_CRC, _FRAME_CHANGED, _FILE_ENDS = 1, 2, 3  # and 4: reading failed
 # The statuses of a record whose index entry is wrong: the index must then be rebuilt.
 INDEX_IS_WRONG = (_FRAME_CHANGED, _FILE_ENDS)
-_WRONG_KIND, _MISSING = 30, 33
+_WRONG_KIND, _WRONG_SIZE, _MISSING = 30, 32, 33
 _MISFITS = {
     30: "kind",
     31: "number of values",
@@ -97,17 +98,24 @@ def _word_frame(status: int, expected: int, got: int) -> _Wording:
 
 
 def _word_message(status: int, field: str | None, detail: bytes) -> _Wording:
-    prefix = f"field {field!r}: " if field is not None else ""
+    prefix = f"field {show(field)}: " if field is not None else ""
     shown = f" (it begins with {detail!r})" if detail else ""
     return _Wording(CorruptRecordError, prefix + describe_malformed(status) + shown, field or "payload")
 
 
 def _word_misfit(status: int, field: str, expected: int, got: int) -> _Wording:
     if status == _MISSING:
-        advice = "Declare it with a default, or with optional=True."
-        return _Wording(MissingFieldError, f"field {field!r} is missing", field, "a value", "none", advice)
-    what = f"field {field!r}: {_MISFITS[status]}"
-    advice = f"Declare its type with fields={{{field!r}: …}}."
+        what, advice = f"field {show(field)} is missing", "Declare it with a default, or with optional=True."
+        return _Wording(MissingFieldError, what, field, "a value", "none", advice)
+    what = f"field {show(field)}: {_MISFITS[status]}"
+    advice = f"Declare its type, such as {declare(field, _suggest_type(status, got))}."
     if status == _WRONG_KIND:
         return _Wording(FieldError, what, field, _KINDS[expected], _KINDS[got], advice)
     return _Wording(FieldError, what, field, expected, got, advice)
+
+
+def _suggest_type(status: int, got: int) -> str:
+    """Return a field type that takes what a record has instead of the declared values."""
+    if status == _WRONG_KIND:
+        return "Bytes()" if _KINDS[got] == "bytes" else "Number()"
+    return "Tensor(...)" if status == _WRONG_SIZE else "Sequence()"

@@ -32,12 +32,7 @@ _OVERSAMPLING: Final = 4  # arrays are averaged from at most this many values pe
 def make_thumbnail(value: object, longest_side: int = 96) -> str | None:
     """Return a data URI for an image or an array of pixels; None if it is neither, or cannot be decoded.
 
-    Args:
-        value: Bytes of an image, or an array in the shape of one.
-        longest_side: Longest side of the thumbnail, in pixels.
-
-    Raises:
-        MissingPackageError: No decoder for the format is installed.
+    `value`: bytes of an image, or an array in the shape of one.
     """
     try:
         if isinstance(value, bytes):
@@ -50,12 +45,7 @@ def make_thumbnail(value: object, longest_side: int = 96) -> str | None:
 
 
 def decode_small(data: bytes, longest_side: int) -> NDArray[np.uint8]:
-    """Return the pixels of an encoded image, reduced to a longest side.
-
-    Raises:
-        PixelError: The bytes are not an image, are damaged, or have too many pixels.
-        MissingPackageError: No decoder for the format is installed.
-    """
+    """Return the pixels of an encoded image, reduced to a longest side."""
     column = Bytes.from_values([data])
     sizes = read_sizes(column)
     height, width = int(sizes.heights[0]), int(sizes.widths[0])
@@ -78,9 +68,7 @@ def decode_small(data: bytes, longest_side: int) -> NDArray[np.uint8]:
 def draw_array(values: NDArray[Any], longest_side: int) -> NDArray[np.uint8]:
     """Return an array as pixels, reduced to a longest side: bytes as they are, others from lowest to highest.
 
-    Args:
-        values: Array of shape (height, width), or with 1, 3 or 4 channels.
-        longest_side: Longest side of the result.
+    `values`: array of shape (height, width), or with 1, 3 or 4 channels.
     """
     array = values[..., 0] if values.ndim == 3 and values.shape[-1] == 1 else values
     size = _fit(array.shape[0], array.shape[1], longest_side)

@@ -28,6 +28,7 @@ _NO_PATHS = "the bytes of a file, as bytes or {'b64': '…'}"
 _NO_PATHS_ADVICE = (
     "A text would be the path of a file to read. If all callers may read files here: read_files=True."
 )
+_IN_ARCHIVE = "A text in an archive is never read as the path of a file."
 
 
 def read_paths(
@@ -40,7 +41,10 @@ def read_paths(
     cells may not name are reported, and have none either.
     """
     if not block.reads_files:
-        refuse_all(raw, _NO_PATHS, report, _NO_PATHS_ADVICE)
+        if block.path is None:
+            refuse_all(raw, _NO_PATHS, report, _NO_PATHS_ADVICE)
+        else:
+            refuse_all(raw, expected, report, _IN_ARCHIVE)
         return [""] * len(raw), np.zeros(len(raw), np.bool_)
     if isinstance(raw, np.ndarray) and raw.dtype.kind == "O" and raw.ndim == 1:
         raw = as_objects([os.fspath(cell) if isinstance(cell, os.PathLike) else cell for cell in raw])
@@ -62,11 +66,7 @@ def read_paths(
 
 
 def read_rows(paths: Sequence[str], present: Mask | None) -> Iterator[tuple[int, bytes | OSError]]:
-    """Yield the rows that have a path, each with the content of the file, or why it cannot be read.
-
-    Raises:
-        StoreError: An object store does not answer, or refuses.
-    """
+    """Yield the rows that have a path, each with the content of the file, or why it cannot be read."""
     rows = range(len(paths)) if present is None else np.flatnonzero(present).tolist()
     for row, found in zip(rows, read_files(paths[row] for row in rows), strict=True):
         if found is not None:

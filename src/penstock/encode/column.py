@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
+from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
@@ -21,18 +22,20 @@ from penstock.columns import Bytes as ByteStrings
 from penstock.columns import Column, Dense, Mask
 from penstock.encode.array import encode_sequence, encode_tensor
 from penstock.encode.bytes import encode_bytes
-from penstock.encode.date import convert_dates, convert_times
+from penstock.encode.date import EXPECTED as EXPECTED_DATE
+from penstock.encode.date import convert_dates, convert_times, read_ordered
 from penstock.encode.fault import CellFault, Faults, Report
 from penstock.encode.image import encode_image
 from penstock.encode.number import convert_numbers, expect_number, fit_numbers
 from penstock.encode.number_text import read_styled
-from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import (
     as_objects,
     convert_objects,
     normalize_column,
     present_cells,
+    present_objects,
     primitive_values,
+    refuse_all,
     refuse_rows,
 )
 from penstock.encode.text import convert_text, decode_cells, is_bytes, is_string, trim
@@ -40,8 +43,10 @@ from penstock.foundation.json_text import MAX_DEPTH, is_deep
 from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
+from penstock.settings.groups import StoredImages
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_missing_texts
 from penstock.storage.deferred import Deferred
@@ -54,6 +59,30 @@ def encode_category(
     if field.dtype == "string":
         return convert_text(raw, report)
     return convert_numbers(raw, "int64", report, nan_is_missing=nan_is_missing)
+
+
+def encode_date(field: Date, raw: RawColumn, report: Report) -> Dense:
+    """Return dates as days or microseconds, by the unit of the field; numbers are counts of that unit."""
+    column = normalize_column(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "O" and column.ndim == 1:
+            encode = partial(encode_date, field)
+            numbers = convert_objects(column, "int64", encode, lambda _: EXPECTED_DATE, report)
+            return Dense(numbers.values, present_objects(column))
+        is_number, is_date = column.dtype.kind in "iuf", column.dtype.kind != "m"
+    else:
+        kind = column.type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        is_date = not (pa.types.is_time(kind) or pa.types.is_duration(kind))
+    if is_number:
+        dates = convert_numbers(column, "int64", report, nan_is_missing=True)
+    elif is_date:
+        dates = (convert_dates if field.unit == "days" else convert_times)(column, report)
+    else:
+        dates = Dense(np.zeros(len(column), np.int64), refuse_all(column, EXPECTED_DATE, report))
+    for row in np.flatnonzero(dates.values == _NO_TIME).tolist():
+        report(row, "a date that fits 64 bits", str(_NO_TIME))
+    return dates
 
 
 _WORDS = pa.array(["false", "true", "0", "1"])  # those with an even index mean 0
@@ -79,6 +108,7 @@ def _read_words(text: pa.Array[Any], report: Report) -> Dense:
     return Dense(primitive_values(indices).astype(np.int64) & 1, present_cells(text))
 
 
+_NO_TIME: Final = -(2**63)  # NaT of NumPy
 EXPECTED: Final = "a JSON list"
 
 
@@ -105,14 +135,14 @@ def _parse(row: int, value: bytes, report: Report) -> object:
 
 
 _JOINABLE: Final = (Number, Category, Text)
-_ADVICE: Final = "Give the field optional=True or a default, or pass on_error='skip'."
+_ADVICE: Final = "Give the field optional=True or a default, or leave such rows out: `on_error='skip'`."
 
 _MAX_SHORT: Final = 16
 """Maximum number of rows for encoding columns together: a call of Arrow takes as long as many cells."""
 
 
 def encode_columns(
-    plans: SequenceOf[ColumnPlan], block: Block, options: EncodeOptions
+    plans: SequenceOf[ColumnPlan], block: Block, options: StoredImages
 ) -> tuple[dict[str, Column | Deferred], list[CellFault]]:
     """Return the columns of fields by field name, and the faults in the order of columns.
 
@@ -171,7 +201,7 @@ def _divide(column: Column | Deferred, num_rows: int) -> Iterator[Column]:
 
 
 def encode_column(
-    plan: ColumnPlan, raw: RawColumn, block: Block, options: EncodeOptions
+    plan: ColumnPlan, raw: RawColumn, block: Block, options: StoredImages
 ) -> tuple[Column | Deferred, list[CellFault]]:
     """Return the values of a column as their records store them.
 
@@ -192,12 +222,14 @@ def encode_column(
 
 
 def _encode(
-    plan: ColumnPlan, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
+    plan: ColumnPlan, raw: RawColumn, block: Block, options: StoredImages, report: Report
 ) -> Column | Deferred:
     if plan.missing:
         raw = drop_missing_texts(normalize_column(raw), plan.missing)
     if plan.numbers is not None:
         raw = read_styled(raw, plan.numbers, report)
+    if plan.dates is not None:
+        raw = read_ordered(raw, plan.dates, report)
     if plan.form == "json":
         raw = parse_lists(raw, report)
     return ENCODERS[type(plan.field)](plan.field, _Cells(plan, raw, block, options, report))
@@ -209,7 +241,7 @@ class _Cells(NamedTuple):
     plan: ColumnPlan
     raw: RawColumn
     block: Block
-    options: EncodeOptions
+    options: StoredImages
     report: Report
 
     @property
@@ -238,6 +270,7 @@ _NUMBER_FORMS: Final[dict[str, Callable[[RawColumn, Report], Dense]]] = {
 ENCODERS: Final[dict[type[Field], Callable[[Any, _Cells], Column | Deferred]]] = {
     Number: _encode_number,
     Category: _encode_category,
+    Date: lambda field, cells: encode_date(field, cells.raw, cells.report),
     Text: lambda _, cells: convert_text(cells.raw, cells.report),
     Bytes: lambda _, cells: encode_bytes(cells.plan.form, cells.raw, cells.block, cells.report),
     Image: lambda field, cells: encode_image(

@@ -30,6 +30,8 @@ from penstock.encode.plain import (
 )
 from penstock.encode.text import as_bytes, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.wording import show
+from penstock.plan.styled_dates import find_date_misfits, rewrite_dates
+from penstock.schema.date_order import EXAMPLES, DateOrder
 from penstock.source.block import RawColumn
 
 EXPECTED: Final = "a date or time in ISO 8601"
@@ -82,6 +84,33 @@ def convert_temporal(column: RawColumn, report: Report) -> Dense:
     else:
         by_day = pa.types.is_date(column.type)
     return convert_dates(column, report) if by_day else convert_times(column, report)
+
+
+def read_ordered(raw: RawColumn, order: DateOrder, report: Report) -> RawColumn:
+    """Return a column with dates of an order in ISO 8601; other texts but those are reported.
+
+    Columns and objects that are not texts are returned as they are.
+    """
+    column = normalize_column(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype != object or column.ndim != 1:
+            return raw
+        rows = [row for row, value in enumerate(column) if isinstance(value, str)]
+        found: Any = pa.array([column[row] for row in rows], pa.large_string())
+        column = column.copy()
+        column[rows] = _rewrite(found, order, report_rows(report, np.array(rows, np.int64))).to_pylist()
+        return column
+    return _rewrite(column, order, report) if is_string(column.type) else raw
+
+
+def _rewrite(text: Any, order: DateOrder, report: Report) -> Any:
+    misfits = find_date_misfits(text, order).fill_null(False)
+    for row in np.flatnonzero(misfits.to_numpy(zero_copy_only=False)).tolist():
+        word = text[row].as_py()
+        report(
+            row, f"a date such as {EXAMPLES[order]} or in ISO 8601", show(word), advise_missing(word.strip())
+        )
+    return rewrite_dates(trim(pc.if_else(misfits, pa.scalar(None, text.type), text)), order)
 
 
 def _show_time(microseconds: Any) -> str:

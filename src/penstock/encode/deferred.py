@@ -64,9 +64,7 @@ def is_inline(reference: bytes) -> bool:
 def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> _native.LateValue:
     """Return the value of a reference in the form that the core expects; None for an empty reference.
 
-    Args:
-        reference: Reference by `make_references`.
-        resident: The value itself, if it is in memory.
+    `reference`: reference by `make_references`. `resident`: the value itself, if it is in memory.
     """
     if not reference:
         return None
@@ -83,13 +81,7 @@ def is_remote(reference: bytes) -> bool:
 
 
 def fetch_value(reference: bytes) -> bytes:
-    """Return the value of a reference that is in an object store.
-
-    Raises:
-        ChangedFileError: The object has changed.
-        PathError: The object does not exist any more.
-        StoreError: The store does not answer, or refuses.
-    """
+    """Return the value of a reference that is in an object store."""
     size, digest = _HEAD.unpack_from(reference)
     value = reference[_HEAD.size :], size, digest
     try:
@@ -114,12 +106,7 @@ def refuse_file(value: _native.LateValue, error: int) -> PenstockError:
 
 
 def materialize(column: Column | Deferred) -> Column:
-    """Return a column with its values in memory, such as records with feature lists need.
-
-    Raises:
-        ChangedFileError: A file has changed.
-        PathError: A file cannot be read.
-    """
+    """Return a column with its values in memory, such as records with feature lists need."""
     if not isinstance(column, Deferred):
         return column
     references = make_references(column, len(column))

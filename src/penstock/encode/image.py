@@ -21,13 +21,13 @@ from PIL import ImageFile, ImageOps
 from penstock.columns import Bytes
 from penstock.encode.bytes import defer_large, fingerprint, read_paths, read_rows
 from penstock.encode.fault import Report, report_rows
-from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects, normalize_column, refuse_all
 from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, make_empty_bytes
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Representation
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Image
+from penstock.settings.groups import StoredImages
 from penstock.source.block import Block, RawColumn
 from penstock.source.column import is_missing
 from penstock.storage.deferred import Deferred
@@ -39,7 +39,7 @@ _CHANNELS: Final = (1, 3, 4)
 _QUALITY: Final = 95
 
 
-def draw_array(pixels: NDArray[Any], options: EncodeOptions) -> bytes:
+def draw_array(pixels: NDArray[Any], options: StoredImages) -> bytes:
     """Return the pixels (height, width) or (height, width, 1, 3 or 4) as a PNG."""
     shape, dtype = pixels.shape, pixels.dtype
     if pixels.ndim == 3 and shape[2] == 1:
@@ -54,7 +54,7 @@ def draw_array(pixels: NDArray[Any], options: EncodeOptions) -> bytes:
     return _save(Pillow.fromarray(native), "PNG", compress_level=options.png_level)
 
 
-def draw_image(image: Pillow.Image, options: EncodeOptions) -> bytes:
+def draw_image(image: Pillow.Image, options: StoredImages) -> bytes:
     """Return the bytes of the file that a PIL image was read from if it is still open, otherwise a PNG."""
     data = _original(image)
     if data is not None:
@@ -64,7 +64,7 @@ def draw_image(image: Pillow.Image, options: EncodeOptions) -> bytes:
     return _save(image, "PNG", compress_level=options.png_level)
 
 
-def shrink(data: bytes, picture: Picture, options: EncodeOptions) -> bytes:
+def shrink(data: bytes, picture: Picture, options: StoredImages) -> bytes:
     """Return an encoded image with its shorter side reduced to `resize`; the same bytes if it is smaller."""
     side = options.resize
     if side is None or min(picture.width, picture.height) <= side:
@@ -78,7 +78,7 @@ def shrink(data: bytes, picture: Picture, options: EncodeOptions) -> bytes:
         raise ValueError(f"an image that cannot be decoded ({error})") from error
 
 
-def _shrink(image: Pillow.Image, data: bytes, side: int, options: EncodeOptions) -> bytes:
+def _shrink(image: Pillow.Image, data: bytes, side: int, options: StoredImages) -> bytes:
     if image.width * image.height > options.max_pixels:
         # The decoder may use another header than the one that was checked.
         raise ValueError(f"{image.width} x {image.height} pixels")
@@ -134,7 +134,7 @@ _PIXELS: Final = (
 
 
 def encode_image(
-    field: Image, form: Representation, raw: RawColumn, block: Block, options: EncodeOptions, report: Report
+    field: Image, form: Representation, raw: RawColumn, block: Block, options: StoredImages, report: Report
 ) -> Bytes | Deferred:
     """Return images, or references to them."""
     encoder = _ImageEncoder(field, block, options, report)
@@ -144,7 +144,7 @@ def encode_image(
 class _ImageEncoder:
     """Encodes one column of images of one block."""
 
-    def __init__(self, field: Image, block: Block, options: EncodeOptions, report: Report) -> None:
+    def __init__(self, field: Image, block: Block, options: StoredImages, report: Report) -> None:
         self._format = field.format
         self._block = block
         self._options = options

@@ -88,11 +88,8 @@ def _cast_to_whole(values: NDArray[Any], target: np.dtype[Any]) -> tuple[NDArray
 def convert_numbers(raw: RawColumn, dtype: str, report: Report, *, nan_is_missing: bool = False) -> Dense:
     """Return numbers of one type.
 
-    Args:
-        raw: Values of the column.
-        dtype: NumPy name of a type of bools, ints or floats.
-        report: Called for each value that is not a number of that type.
-        nan_is_missing: Whether NaN marks a missing value, also as a string.
+    `dtype`: NumPy name of a type of bools, ints or floats. `report`: called for each value that is not a
+    number of that type. `nan_is_missing`: whether NaN marks a missing value, also as a string.
     """
 
     def convert(column: RawColumn, report: Report) -> Dense:
@@ -200,7 +197,7 @@ def _report_lost(values: NDArray[Any], lost: Mask, dtype: str, report: Report) -
             expected = f"a number within the range of {dtype}"
             advice = "Declare the field with dtype='float64'." if dtype == "float32" else ""
         elif isinstance(value, float) and np.isnan(value):
-            advice = "Whole numbers cannot be NaN: use nan='missing', or declare the field as float32."
+            advice = "Whole numbers cannot be NaN: use `nan='missing'`, or declare the field as float32."
         elif target.kind in "iu" and (isinstance(value, int) or value.is_integer()):
             expected = f"{expected} of {8 * target.itemsize} bits"
             if target.kind == "u":

@@ -8,7 +8,6 @@ accepted, and other separators only where the plan has their format.
 from __future__ import annotations
 
 import re
-import shlex
 from typing import Any, Final
 
 import numpy as np
@@ -26,7 +25,8 @@ from penstock.encode.plain import (
     primitive_values,
 )
 from penstock.encode.text import as_bytes, is_string, trim
-from penstock.foundation.wording import show
+from penstock.foundation.wording import argument, show
+from penstock.plan.styled_dates import may_be_date
 from penstock.plan.styled_numbers import find_misfits, rewrite_numbers
 from penstock.schema.number_format import NumberFormat
 from penstock.source.block import RawColumn
@@ -39,6 +39,7 @@ _LONGEST_WORD: Final = 20  # texts for a missing value are short
 _MAX_DIGITS: Final = 18  # every number of this many digits fits into 64 bits
 _FEW_TEXTS: Final = 16  # for few strings Python is faster than Arrow; tables can have 100,000 columns
 _SEPARATED: Final = re.compile(r"[+-]?[0-9]+(?:[.,][0-9]+){1,9}")
+_ISO_DATE: Final = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 _FEW_WHOLE: Final = re.compile(r"-?[0-9]{1,18}")
 _FEW_FLOAT: Final = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 
@@ -61,11 +62,13 @@ def parse_few(text: pa.Array[Any], *, is_float: bool) -> Dense | None:
 
 def advise_missing(word: str) -> str:
     """Return the advice for a word where a number or date was expected; "" for most strings with digits."""
+    if may_be_date(word) and not _ISO_DATE.fullmatch(word):
+        return "Declare the order of a date: `date_order='dmy'` or `date_order='mdy'`."
     if _SEPARATED.fullmatch(word):
-        return "Declare the separators: decimal=',' (--decimal ,) or thousands=',' (--thousands ,)."
+        return "Declare the separators: `decimal=','` or `thousands=','`."
     if not word or len(word) > _LONGEST_WORD or any(map(str.isdigit, word)):
         return ""
-    return f"If it means a missing value, pass missing=('', {word!r}) (--missing {shlex.quote(word)})."
+    return f"If it means a missing value: {argument('missing', ('', word))}."
 
 
 def read_styled(raw: RawColumn, numbers: NumberFormat, report: Report) -> RawColumn:
@@ -96,10 +99,8 @@ def _rewrite(text: Any, numbers: NumberFormat, report: Report) -> Any:
 def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = False) -> Dense:
     """Return the whole numbers in strings, as int64.
 
-    Args:
-        text: Strings to parse.
-        report: Called for each string that is not a whole number.
-        nan_is_missing: Whether `nan` is a missing value instead of a fault.
+    `report`: called for each string that is not a whole number. `nan_is_missing`: whether `nan` is a missing
+    value instead of a fault.
     """
     # Arrow accepts 0x1F as a number, and takes ten times as long to refuse a cell as to parse one.
     if _IS_PLAIN[as_bytes(text).arena].all():

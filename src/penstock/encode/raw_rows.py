@@ -16,11 +16,11 @@ import numpy as np
 from penstock.columns import Bytes, Column
 from penstock.encode.column import encode_column, encode_columns
 from penstock.encode.fault import CellFault
-from penstock.encode.options import EncodeOptions
 from penstock.errors import CellError, PenstockError
+from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan
+from penstock.settings.groups import StoredImages, TextFiles
 from penstock.source.block import Block, RawColumn
-from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
 from penstock.storage.deferred import Deferred
 
@@ -89,8 +89,8 @@ class RawPlan:
     columns: tuple[ColumnPlan, ...]
     split_columns: tuple[ColumnPlan, ...]
     split_by: ColumnPlan | None
-    encode: EncodeOptions
-    source: SourceOptions
+    encode: StoredImages
+    source: TextFiles
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,10 @@ class RawRows:
     def refuse(self, fault: CellFault) -> CellError:
         """Return the error for a cell that does not fit."""
         row, line = locate_row(self.block, fault.row, self.plan.source)
+        keys = None if self.block.key is None else self.block.columns.get(self.block.key)
+        of_sample = "" if keys is None else f" of sample {show(_value(keys, fault.row))}"
         return CellError(
-            f"column {fault.column!r}",
+            f"column {show(fault.column)}{of_sample}",
             path=self.block.path,
             row=row,
             line=line,

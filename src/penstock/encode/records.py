@@ -60,12 +60,6 @@ class RecordEncoder:
         """Return one body per row, without deferred fields."""
         return self.prepare(columns, num_rows).encode()
 
-    def hash_rows(
-        self, columns: EncodableColumns, num_rows: int, names: Iterable[str], *, is_named: bool = True
-    ) -> NDArray[np.uint64]:
-        """Return one hash per row; see `EncodableRows.hash_rows`."""
-        return self.prepare(columns, num_rows).hash_rows(names, is_named=is_named)
-
     def digest_rows(
         self, columns: EncodableColumns, num_rows: int, names: Iterable[str], *, is_named: bool = True
     ) -> NDArray[np.uint64]:
@@ -128,10 +122,6 @@ class EncodableRows:
 
         The hash does not depend on the order of the fields, nor on fields that are missing from a row. A
         whole number has the same hash as the float that equals it.
-
-        Args:
-            names: Names of the fields.
-            is_named: Whether the hash includes the names of the fields.
         """
         numbers = [number for _, number in self._encoder.find(names)]
         return self._core.hash_rows(self._arrays, self.num_rows, numbers, is_named)
@@ -142,10 +132,6 @@ class EncodableRows:
         Two rows have the same digest if, and only if, they have the same values in these fields. The order of
         the fields does not matter, and a field that is missing from a row is left out. As for `hash_rows`,
         0.0 equals -0.0.
-
-        Args:
-            names: Names of the fields.
-            is_named: Whether the digest includes the names of the fields.
         """
         # Values of these types are deferred in some blocks, where only their digests are known.
         schema = self._encoder.schema

@@ -7,6 +7,7 @@ folder is executed or unpickled.
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,17 +25,10 @@ from penstock.model.code import write_model
 from penstock.model.keras_predictor import KerasPredictor
 from penstock.storage.atomic import AtomicFile
 from penstock.training.average import average_models
-from penstock.training.run import (
-    Run,
-    assign_weights,
-    find_precision,
-    is_model_function,
-    load_options,
-    rebuild_model,
-    save_weights,
-    take_model,
-)
-from penstock.training.run_files import MOST_RUNS, OWN_MODEL, WEIGHTS_NAME
+from penstock.training.run import Run
+from penstock.training.run_config import MOST_RUNS, OWN_MODEL, StoredModel, is_model_function, read_rebuilt
+from penstock.training.run_files import WEIGHTS_NAME
+from penstock.training.run_model import assign_weights, rebuild_model, save_weights, take_model
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -45,17 +39,13 @@ _IGNORED: Final = frozenset({"module", "build_config", "compile_config", "traina
 _MEMBER_NAME: Final = "weights-{}.safetensors"
 
 
-def write(run: Run, folder: Path) -> Mapping[str, Any]:
-    """Write a bundle.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-    """
+def write(run: Run, folder: Path) -> Mapping[str, object]:
+    """Write a bundle."""
     members = run.members or (run,)
     stored = [
         {
-            "options": member.settings.get("model", OWN_MODEL),
-            "precision": find_precision(member.settings),
+            "options": member.config.to_json().get("model", OWN_MODEL),
+            "precision": member.config.train.precision,
             "logits": {name: bool(member.logits.get(name, False)) for name in run.tasks},
         }
         for member in members
@@ -63,9 +53,9 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
     write_parts(run, folder, {"members": stored})
     for name, member in zip(_name_weights(len(members)), members, strict=True):
         save_weights(folder, member.model, run.pipeline, name)
-    options = members[0].settings.get("model")
-    if isinstance(options, Mapping):
-        code = write_model(run.pipeline.schema, run.pipeline, load_options(options))
+    built = members[0].config.model
+    if isinstance(built, StoredModel):
+        code = write_model(run.pipeline.schema, run.pipeline, built.rebuild())
         with AtomicFile(folder / CODE_NAME) as file:
             file.write(code.encode())
     _write_architecture(folder, [member.model for member in members])
@@ -75,13 +65,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
 def open_model(
     folder: Path, model: Any = None, functions: Mapping[str, MapFunction] | None = None
 ) -> ExportedModel:
-    """Rebuild the model of a bundle, and load its weights.
-
-    Raises:
-        ExportError: A file is not valid.
-        OptionError: A model or a function is needed and not given, or does not fit.
-        StateError: Weights do not belong to the model.
-    """
+    """Rebuild the model of a bundle, and load its weights."""
     parts = read_parts(folder, functions)
     stored = list(parts.model.child("members").elements())
     if not 1 <= len(stored) <= MOST_RUNS:
@@ -91,7 +75,7 @@ def open_model(
             "model",
             expected="a function that returns a new model for each member of the ensemble",
             got="one model",
-            advice="Pass the function that builds it: model=build.",
+            advice="Pass the function that builds it: `model=build`.",
         )
     models = [
         _load(folder, name, each, parts, model)
@@ -104,7 +88,7 @@ def open_model(
         logits = [each.child("logits").object() for each in stored]
         whole = average_models(models, parts.pipeline, parts.tasks, logits)
     predictor = KerasPredictor(whole, parts.pipeline, parts.tasks, parts.logits, parts.temperatures)
-    return ExportedModel(folder, parts.pipeline, parts.tasks, parts.settings, predictor)
+    return ExportedModel(folder, parts.pipeline, parts.tasks, parts.recorded, predictor)
 
 
 def _write_architecture(folder: Path, models: Sequence[Any]) -> None:
@@ -128,9 +112,7 @@ def _check_architecture(folder: Path, models: Sequence[Any]) -> None:
     path = folder / ARCHITECTURE_NAME
     stored = [each.value for each in read_export_json(path).child("members").elements()]
     built = [json.loads(model.to_json()) for model in models]
-    if len(stored) != len(built) or not all(
-        map(_agrees, map(_number_layers, stored), map(_number_layers, built))
-    ):
+    if len(stored) != len(built) or not all(map(_is_same_model, stored, built)):
         raise ExportError(
             "model of the bundle",
             path=path,
@@ -138,6 +120,35 @@ def _check_architecture(folder: Path, models: Sequence[Any]) -> None:
             got="another one",
             advice=f"Use the version of Penstock in {MANIFEST_NAME}, or export the run again.",
         )
+
+
+def _is_same_model(stored: Any, built: Any) -> bool:
+    """Whether two configurations describe the same model, also if an earlier version has written one."""
+    numbered = _number_layers(stored)
+    return any(_agrees(numbered, _number_layers(each)) for each in (built, _add_words_once(built)))
+
+
+def _add_words_once(form: Any) -> Any:
+    """Return a configuration whose words are added to all members at once, as in earlier versions.
+
+    They computed the same, except for batches of as many records as members. Now the words are repeated for
+    each member first.
+    """
+    changed: Any = copy.deepcopy(form)
+    names = set()
+    for layer in changed["config"].get("layers", ()):
+        for node in layer.get("inbound_nodes", ()) if layer["class_name"] == "Stack" else ():
+            (given,) = node["args"]
+            if layer["config"]["axis"] == 1 and all(each == given[0] for each in given):
+                layer.update(class_name="ExpandDims", registered_name="ExpandDims")
+                node["args"] = given[:1]
+                names.add(layer["name"])
+        for node in layer.get("inbound_nodes", ()) if layer["class_name"] == "Add" else ():
+            for tensor in node["args"]:
+                config = tensor.get("config", {}) if isinstance(tensor, dict) else {}
+                if config.get("keras_history", ("",))[0] in names:
+                    config["shape"][1] = 1
+    return changed
 
 
 def _number_layers(form: Any) -> Any:
@@ -177,11 +188,7 @@ def _agrees(one: Any, other: Any) -> bool:
 
 
 def copy_model(run: Run) -> Any:
-    """Return a new model like that of a run with a user's own model, with other weights.
-
-    Raises:
-        OptionError: Keras cannot copy the model, as its layers are only known when it is called.
-    """
+    """Return a copy of the model of a run with a user's own model, with other weights."""
     try:
         return keras.models.clone_model((run.members or (run,))[0].model)
     except (ValueError, TypeError, NotImplementedError) as error:
@@ -189,7 +196,7 @@ def copy_model(run: Run) -> Any:
             "check of the export",
             expected="a function that builds the model, to load the exported weights into",
             got="a model that Keras cannot copy",
-            advice="Pass it: model=build (--model FILE.py:FUNCTION); or leave out the check: check=False.",
+            advice="Pass it: `model=build`; or leave out the check: `check=False`.",
         ) from error
 
 
@@ -198,8 +205,8 @@ def _load(folder: Path, name: str, stored: JsonValue, parts: Parts, model: Any) 
     pipeline: Pipeline = parts.pipeline
     precision = stored.child("precision").value
     if model is None:
-        options = stored.child("options").value
-        if not isinstance(options, Mapping):
+        options = stored.child("options")
+        if not isinstance(options.value, Mapping):
             raise OptionError(
                 "model of the bundle",
                 path=folder / MODEL_NAME,
@@ -207,7 +214,7 @@ def _load(folder: Path, name: str, stored: JsonValue, parts: Parts, model: Any) 
                 got="no model",
                 advice="Pass the function that builds it: ps.Predictor(…, model=build).",
             )
-        made = rebuild_model(folder / MODEL_NAME, options, precision, pipeline)
+        made = rebuild_model(folder / MODEL_NAME, read_rebuilt(options), precision, pipeline)
     else:
         made = take_model(model, precision, pipeline, parts.tasks)
     assign_weights(folder / name, None, made, pipeline)  # the digest was verified with the others

@@ -9,19 +9,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, cast
 
 from penstock.errors import importing
 from penstock.foundation.keras_backend import choose_backend
-from penstock.model.predictor import BatchPredictor
+from penstock.model.batch_predictor import BatchPredictor
 from penstock.model.task import Task
+from penstock.settings.prediction import ExportFormat
+from penstock.training.recorded_data import RecordedData
+from penstock.training.run import Run
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from penstock.training.run import Run  # imports Keras
-
-FormatName: TypeAlias = Literal["bundle", "onnx", "saved_model"]
 
 
 @dataclass(frozen=True)
@@ -32,15 +30,30 @@ class ExportedModel:
         folder: Folder of the export.
         pipeline: Pipeline that makes the inputs of the model.
         tasks: Task of each target.
-        settings: `schema`, `plan` and `convert` of the run, for predictions on raw rows.
+        recorded: Schema and conversion plan of the data, for predictions on raw rows.
         batches: Predictor of batches that the pipeline makes.
     """
 
     folder: Path
     pipeline: Pipeline
     tasks: Mapping[str, Task]
-    settings: Mapping[str, Any]
+    recorded: RecordedData
     batches: BatchPredictor
+
+    @property
+    def files(self) -> Path:
+        """The local folder with the files of the export."""
+        return self.folder
+
+    @property
+    def data(self) -> None:
+        """None: an export has no data."""
+        return None
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether opening it needs a user's own model: the code of a bundle is not stored."""
+        return False
 
     def predictor(self) -> BatchPredictor:
         """Return the predictor of batches, as `Run.predictor` does."""
@@ -50,11 +63,11 @@ class ExportedModel:
 class FormatModule(Protocol):
     """The functions that the module of a format defines."""
 
-    def write(self, run: Run, folder: Path) -> Mapping[str, Any]:
+    def write(self, run: Run, folder: Path) -> Mapping[str, object]:
         """Write the files of an export into an empty folder.
 
         Args:
-            run: The run; its settings have `schema` and `plan`, as far as they are known.
+            run: The run, with all that is known about its data.
             folder: The folder. It gets its final name, and `export.json`, afterwards.
 
         Returns:
@@ -92,7 +105,7 @@ class Format:
         takes_raw: Whether the export takes raw values by itself, without Penstock's pipeline in front.
     """
 
-    name: FormatName
+    name: ExportFormat
     module: str
     extra: str
     files: tuple[str, ...]
@@ -100,11 +113,7 @@ class Format:
     takes_raw: bool = False
 
     def load(self) -> FormatModule:
-        """Import the module.
-
-        Raises:
-            MissingPackageError: A package that the format needs is not installed.
-        """
+        """Import the module."""
         needed_by = f"the format {self.name!r}"
         if self.uses_keras:
             choose_backend(needed_by)
@@ -118,7 +127,7 @@ FORMATS: Final[Mapping[str, Format]] = {
     each.name: each
     for each in (
         Format("bundle", "penstock.export.bundle", "train", ("architecture.json", *_PARTS), uses_keras=True),
-        Format("onnx", "penstock.export.onnx", "onnx", (*_PARTS, "model.onnx")),
+        Format("onnx", "penstock.export.onnx_format", "onnx", (*_PARTS, "model.onnx")),
         Format(
             "saved_model",
             "penstock.export.saved_model",

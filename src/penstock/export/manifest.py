@@ -6,24 +6,29 @@ In: the folder of an export. Out: the file, and an error that names the first fi
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from penstock.errors import ExportError, NoSuchPathError, OptionError, PathError, importing
+from penstock.errors import ExportError, NoSuchPathError, OptionError, PathError
 from penstock.export.formats import FORMATS, ExportedModel
 from penstock.foundation.json_form import Document, JsonValue
-from penstock.foundation.json_text import write_json
+from penstock.foundation.json_text import parse_json, write_json
+from penstock.foundation.wording import show
 from penstock.storage.atomic import AtomicFile
+from penstock.storage.location import FolderKind
 from penstock.storage.open_file import OpenFile
-from penstock.storage.store_path import StorePath
+from penstock.storage.paths import locate
+from penstock.storage.store_path import AnyPath
 from penstock.transform.map import MapFunction
 
 MANIFEST_NAME: Final = "export.json"
+EXPORT: Final = FolderKind("an export", MANIFEST_NAME)
+"""Exports as folders that are replaced as a whole."""
+
 _VERSION: Final = 1
 _ADVICE: Final = "Export the run again."
 
@@ -46,11 +51,7 @@ class ExportManifest:
 
 
 def write_manifest(folder: Path, format_name: str, details: Mapping[str, Any]) -> ExportManifest:
-    """Write `export.json` for the files that are in a folder.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-    """
+    """Write `export.json` for the files that are in a folder."""
     paths = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / MANIFEST_NAME)
     files = {path.relative_to(folder).as_posix(): digest_file(path) for path in paths}
     made = ExportManifest(format_name, version("penstock"), files, details)
@@ -71,31 +72,18 @@ def is_export(folder: Path) -> bool:
     return (folder / MANIFEST_NAME).is_file()
 
 
-def copy_export(folder: StorePath) -> Path | None:
-    """Return a local copy of an export in an object store; None if the folder is not an export.
+def copy_export(folder: AnyPath) -> Path | None:
+    """Return the local folder with the files of an export, a copy if it needs one; None for other folders."""
+    at = locate(folder)
+    return at.copy_folder(lambda _: True, _list_needed) if (at / MANIFEST_NAME).exists() else None
 
-    Raises:
-        ExportError: The manifest of the export is not valid.
-        MissingPackageError: The package for object stores is not installed.
-        StoreError: The store does not answer, or refuses.
-    """
-    with importing(f"{folder.scheme}://", "cloud"):
-        from penstock.storage.folder_copy import (  # noqa: PLC0415 - obstore, which only stores need
-            copy_folder,
-            copy_named,
-            make_temporary_folder,
-        )
-        from penstock.storage.object_store import look_up  # noqa: PLC0415 - as above
 
-    if look_up(folder / MANIFEST_NAME) is None:
-        return None
-    if folder.is_writable:
-        return copy_folder(folder, lambda _: True)
-    copy = make_temporary_folder()
-    copy_named(folder, [MANIFEST_NAME], copy)
-    listed = read_export_json(copy / MANIFEST_NAME).child("files").children()
-    copy_named(folder, [_check_name(name, each) for name, each in listed.items()], copy)
-    return copy
+def _list_needed(copy: Path) -> Iterable[str]:
+    """Yield the files of an export, as far as a copy shows which ones."""
+    yield MANIFEST_NAME
+    if (copy / MANIFEST_NAME).is_file():
+        listed = read_export_json(copy / MANIFEST_NAME).child("files").children()
+        yield from (_check_name(name, each) for name, each in listed.items())
 
 
 def read_manifest(folder: Path) -> ExportManifest:
@@ -103,12 +91,11 @@ def read_manifest(folder: Path) -> ExportManifest:
 
     Names that begin with a dot, which file managers leave, are ignored.
 
-    Raises:
-        NoSuchPathError: The folder has no such file.
-        ExportError: The file is not valid, or another file is missing, has changed, is not a regular file, or
-            is not listed; `path` names it.
+    Raises ExportError: the file is not valid, or another file is missing, has changed, is not a regular file,
+    or is not listed, or is a link; `path` names it.
     """
     path = folder / MANIFEST_NAME
+    _refuse_links(folder, MANIFEST_NAME)
     if not path.is_file():
         advice = "Pass a folder that 'penstock export' wrote."
         raise NoSuchPathError(f"is not an export (it has no {MANIFEST_NAME})", path=folder, advice=advice)
@@ -129,6 +116,7 @@ def read_manifest(folder: Path) -> ExportManifest:
             got = f"no {name!r}"
             raise root.child("files").refuse(f"all files of the format {made.format!r}", got)
     for name, digest in made.files.items():
+        _refuse_links(folder, name)
         _verify(folder / name, digest)
     _refuse_unlisted(folder, made.files)
     return made
@@ -139,15 +127,7 @@ def open_export(
 ) -> ExportedModel:
     """Verify the files of an export, and open its model.
 
-    Args:
-        folder: The folder.
-        model: The user's own model, or a function that returns it, for a bundle of such a run.
-        functions: Functions of the pipeline's maps, by name.
-
-    Raises:
-        NoSuchPathError: The folder is not an export.
-        ExportError: A file has changed, or is not valid.
-        OptionError: A model or a function is needed and not given, or the format is not for Penstock.
+    `model`: the user's own model, or a function that returns it, for a bundle of such a run.
     """
     found = FORMATS[read_manifest(folder).format]
     if found.takes_raw:
@@ -162,15 +142,11 @@ def open_export(
 
 
 def read_export_json(path: Path) -> JsonValue:
-    """Read a JSON file of an export.
-
-    Raises:
-        ExportError: The file is missing, or is not JSON.
-    """
+    """Read a JSON file of an export."""
     try:
         with closing(OpenFile(path)) as file:
-            content = json.loads(file.read(0, file.size))
-    except (OSError, ValueError, RecursionError) as error:
+            content = parse_json(file.read(0, file.size))
+    except (OSError, ValueError) as error:
         raise ExportError(
             "file of an export", path=path, expected="JSON", got=error, advice=_ADVICE
         ) from None
@@ -178,11 +154,7 @@ def read_export_json(path: Path) -> JsonValue:
 
 
 def digest_file(path: Path) -> str:
-    """Return the SHA-256 of a regular file.
-
-    Raises:
-        PathError: It cannot be opened, or is something else, such as a pipe.
-    """
+    """Return the SHA-256 of a regular file."""
     with closing(OpenFile(path)) as opened, open(opened.fd, "rb", buffering=0, closefd=False) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -203,7 +175,10 @@ def _refuse_unlisted(folder: Path, files: Mapping[str, str]) -> None:
     """Refuse files without a digest, which might be read in place of those that have one."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder)
-        if any(part.startswith(".") for part in name.parts) or path.is_dir():
+        if any(part.startswith(".") for part in name.parts):
+            continue
+        _refuse_links(folder, name.as_posix())
+        if path.is_dir():
             continue
         if name.as_posix() not in files and path != folder / MANIFEST_NAME:
             raise ExportError(
@@ -212,6 +187,21 @@ def _refuse_unlisted(folder: Path, files: Mapping[str, str]) -> None:
                 expected=f"only files that {MANIFEST_NAME} lists",
                 got="another one",
                 advice=f"Move it elsewhere. If it belongs to the export: {_ADVICE}",
+            )
+
+
+def _refuse_links(folder: Path, name: str) -> None:
+    """Refuse a link in the path of a file below the folder: its target is not part of the export."""
+    path = folder
+    for part in PurePosixPath(name).parts:
+        path /= part
+        if path.is_symlink():
+            raise ExportError(
+                "file of an export",
+                path=path,
+                expected="a regular file in the folder",
+                got=f"a link to {show(str(path.readlink()))}",
+                advice=f"Replace it with the file itself (cp -L). {_ADVICE}",
             )
 
 

@@ -15,10 +15,11 @@ from typing import Any, Final, Literal, TypeAlias
 import numpy as np
 
 from penstock.bridge.graph.site import Lack, Site, Stored, tf
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term
 from penstock.model.finite_values import list_checked
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
+from penstock.schema.date import date_forms
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
@@ -120,7 +121,7 @@ class RawReader:
     def __init__(self, pipeline: Pipeline, forms: Mapping[str, str]) -> None:
         """Take a pipeline without targets, and how raw columns represented the values of its fields."""
         self.inputs: dict[str, RawInput] = {}
-        self._forms = forms
+        self._forms = {**forms, **date_forms(pipeline.schema)}
         self._finite = dict(list_checked(pipeline))
         self._transforms = pipeline.transforms
 
@@ -277,9 +278,7 @@ def _refuse(site: Site, what: str) -> str:
 def encode_rows(inputs: Mapping[str, RawInput], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return rows as the values of the tensors, in the form of a TensorFlow Serving request.
 
-    Args:
-        inputs: The tensors by name.
-        rows: Rows as dicts of values by field, with None for a missing value.
+    `rows`: rows as dicts of values by field, with None for a missing value.
 
     Returns:
         Nested lists by name. Bytes are objects such as `{"b64": "…"}`.
@@ -342,4 +341,6 @@ def _list(value: Any) -> list[Any]:
 def _as_json(value: Any) -> Any:
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, np.datetime64):
+        return int(value.astype(np.int64))  # the stored number
     return value.item() if isinstance(value, np.generic) else value

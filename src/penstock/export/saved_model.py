@@ -18,6 +18,7 @@ from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
 from penstock.bridge.graph.tensorflow import run_program
 from penstock.bridge.keras_model import takes_array
+from penstock.codegen.program import define_function
 from penstock.errors import OptionError, WriteError
 from penstock.export.raw_inputs import (
     MODEL_INPUTS,
@@ -28,24 +29,23 @@ from penstock.export.raw_inputs import (
     name_model_inputs,
 )
 from penstock.export.served_outputs import plan_outputs
-from penstock.foundation.program import DefineFunction
 from penstock.model.signature import name_outputs
 from penstock.model.task import Task
 from penstock.schema.declaration import find_forms
-from penstock.training.run import Run, make_served_model
+from penstock.training.run import Run
+from penstock.training.run_model import make_served_model
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.pipeline_parts import without_targets
 
 _DISK_ADVICE: Final = "Free some disk space, or choose another folder."
-_ADVICE: Final = "Export the run as a bundle, which runs Penstock's own transforms: --format bundle."
+_ADVICE: Final = "Export the run as a bundle, which runs Penstock's own transforms: `format='bundle'`."
 
 
-def write(run: Run, folder: Path) -> Mapping[str, Any]:
+def write(run: Run, folder: Path) -> Mapping[str, object]:
     """Write a SavedModel, and return its inputs and outputs.
 
-    Raises:
-        OptionError: The backend of Keras is not TensorFlow; or a transform cannot be expressed in TensorFlow
-            operations; `field` names its field.
-        WriteError: The disk is full, or fails.
+    Raises OptionError: the backend of Keras is not TensorFlow; or a transform cannot be expressed in
+    TensorFlow operations; `field` names its field.
     """
     if keras.backend.backend() != "tensorflow":
         raise OptionError(
@@ -55,8 +55,8 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
             advice="Set KERAS_BACKEND=tensorflow: a run can be exported with another backend than it was "
             "trained with.",
         )
-    pipeline = run.pipeline.without_targets()
-    tensors, prepare, scope = make_preprocessing(pipeline, find_forms(run.settings.get("plan")))
+    pipeline = without_targets(run.pipeline)
+    tensors, prepare, scope = make_preprocessing(pipeline, find_forms(run.recorded.plan))
     temperatures = {name: choice.temperature for name, choice in run.choices.items()}
     targets = plan_outputs(run.tasks, run.logits, temperatures)
     model = make_served_model(run)
@@ -90,7 +90,7 @@ def write(run: Run, folder: Path) -> Mapping[str, Any]:
         tf.saved_model.save(module, str(folder), signatures=signatures)
     except AssertionError as error:  # TensorFlow raises it for variables and tables that it does not find
         _refuse_state(str(error))
-    except tf.errors.OpError as error:  # TensorFlow writes by operations of its own
+    except tf.errors.OpError as error:  # TensorFlow writes by its own operations
         reason = error.message.strip().splitlines()[0].rpartition("; ")[2]
         raise WriteError(f"cannot be written ({reason})", path=folder, advice=_DISK_ADVICE) from error
     return {
@@ -104,12 +104,9 @@ def make_preprocessing(
 ) -> tuple[dict[str, RawInput], Any, Any]:
     """Return the raw inputs of a pipeline, the function that makes the model's inputs, and its constants.
 
-    Args:
-        pipeline: Pipeline without targets.
-        forms: Representation of the values in raw columns, by field, for the meaning of inputs.
-
-    Raises:
-        OptionError: A transform cannot be expressed in TensorFlow operations; `field` names its field.
+    `pipeline`: pipeline without targets. `forms`: representation of the values in raw columns, by field, for
+    the meaning of inputs. Raises OptionError: a transform cannot be expressed in TensorFlow operations;
+    `field` names its field.
     """
     for name, output in pipeline.inputs.items():
         if output.is_ragged:
@@ -126,7 +123,7 @@ def make_preprocessing(
             error.what, field=error.field, expected=error.expected, got=error.got, advice=_ADVICE
         ) from None
     body = page.body.finish(made)
-    prepare = DefineFunction("prepare", ("raw",), "Return the inputs of the model.", body)
+    prepare = define_function("prepare", ("raw",), "Return the inputs of the model.", body)
     scope = run_program((*page.top.statements, *page.functions.values(), prepare))
     return reader.inputs, scope["prepare"], scope
 

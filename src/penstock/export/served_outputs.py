@@ -1,7 +1,7 @@
 """Outputs of a served model as TensorFlow operations: labels, probabilities, numbers in units of the target.
 
-In: the outputs of a Keras model by target. Out: tensors by name, computed as `model/predictor.py` computes
-them in NumPy, in double precision.
+In: the outputs of a Keras model by target. Out: tensors by name, computed as `model/batch_predictor.py`
+computes them in NumPy, in double precision.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class ServedTarget:
         shape = (len(task.labels),) if task.kind in ("multiclass", "multilabel") else task.shape
         numbers = tf.reshape(tf.cast(values, tf.float64), [-1, *shape])
         if task.kind == "regression":
-            return {names["number"]: tf.cast(_undo(task, numbers), tf.float32)}
+            undone = _undo(task, numbers)
+            if task.unit is not None:
+                return {names["number"]: tf.cast(tf.round(undone), tf.int64)}
+            return {names["number"]: tf.cast(undone, tf.float32)}
         chances = tf.cast(self._calibrate(numbers), tf.float32)
         if task.kind == "binary":
             codes = tf.cast(chances >= THRESHOLD, tf.int32)
@@ -77,6 +80,9 @@ class ServedTarget:
         if task.kind == "regression":
             shape = [None, *task.shape]
             meaning = f"number in the units of {task.name!r}"
+            if task.unit is not None:
+                meaning = f"date, in {task.unit} since 1970-01-01"
+                return {names["number"]: {"dtype": "int64", "shape": shape, "meaning": meaning}}
             return {names["number"]: {"dtype": "float32", "shape": shape, "meaning": meaning}}
         number = len(task.labels)
         kind = "string" if _has_texts(task) else "int64"
@@ -109,11 +115,7 @@ _PARTS: Final = {
 def plan_outputs(
     tasks: Mapping[str, Task], logits: Mapping[str, bool], temperatures: Mapping[str, float]
 ) -> list[ServedTarget]:
-    """Return the outputs of all targets, whose names differ.
-
-    Raises:
-        OptionError: Outputs of two targets would have the same name.
-    """
+    """Return the outputs of all targets, whose names differ."""
     taken: dict[str, str] = {}
     found = []
     for name, task in tasks.items():

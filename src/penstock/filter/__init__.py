@@ -1,1 +1,1 @@
-"""Columns -> row masks: the expression language of `filter=`, weights and lengths of rows."""
+"""Columns -> row masks: the expression language of `filter=`, and lengths of rows."""

@@ -45,9 +45,7 @@ def as_numbers(values: NDArray[Any]) -> Numbers:
 def as_number(value: float, precision: str | None = None) -> Numbers:
     """Return one number as an array.
 
-    Args:
-        value: The number.
-        precision: The type of the field that it is compared with, to which the number is rounded.
+    `precision`: the type of the field that it is compared with, to which the number is rounded.
     """
     if precision is not None:
         with np.errstate(over="ignore"):
@@ -135,4 +133,4 @@ def _as_double(number: float) -> float:
     try:
         return float(number)
     except OverflowError:
-        return math.copysign(math.inf, number)
+        return math.inf if number > 0 else -math.inf

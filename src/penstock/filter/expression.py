@@ -33,6 +33,7 @@ from penstock.filter.logic import (
 from penstock.filter.operand import Cells, Operand, make_field, make_length, make_value
 from penstock.filter.syntax import Syntax, Value, refuse_at
 from penstock.foundation.wording import show, unknown_name
+from penstock.schema.date import EXAMPLES, count_date
 from penstock.schema.schema import Schema
 
 _WANTED = {"number": "a number", "string": "a string", "truth": "True or False"}
@@ -60,9 +61,9 @@ class Expression:
 
     Fields are written by name, in backticks where a name has characters other than letters, digits and `_`.
     There are `and`, `or`, `not`; comparisons, which may be chained; `in ("a", "b")`; `+ - * / %` on numbers;
-    `len(tokens)`, which counts the values of a sequence, the characters of a text, the bytes of anything
-    else; `is None` and `is not None`. They mean what they mean in Python, and a number by itself is true if
-    it is not zero.
+    dates as strings, such as `seen > "2024-01-31"`; `len(tokens)`, which counts the values of a sequence, the
+    characters of a text, the bytes of anything else; `is None` and `is not None`. They mean what they mean in
+    Python, and a number by itself is true if it is not zero.
 
     The result of a comparison with a missing value is unknown, and so is every result computed from it, up to
     `and` and `or`, where the other side may decide. A row is taken where the whole expression is true. The
@@ -88,11 +89,6 @@ class Expression:
 
 def parse_expression(text: str, schema: Schema) -> Expression:
     """Read a filter.
-
-    Raises:
-        OptionError: The text is not an expression, or compares what cannot be compared; the message has the
-            position in the text.
-        UnknownNameError: There is no such field; the advice names the nearest one.
 
     Example:
         >>> from penstock.fields import Category, Number
@@ -131,7 +127,7 @@ class _Compiler:
         operand = self._compile(node)
         if operand.kind == "truth":
             return operand.run
-        if operand.kind != "number":
+        if operand.kind != "number" or operand.unit is not None:
             raise self._refuse(operand, "a comparison")
         return lambda columns: is_not_zero(operand.run(columns))
 
@@ -242,6 +238,9 @@ class _Compiler:
     def _pair(self, sign: str, left: Operand, right: Operand) -> Run:
         """Compile a comparison of two operands."""
         left, right = _count_truth(left, right), _count_truth(right, left)
+        left, right = self._count_date(left, right), self._count_date(right, left)
+        if left.unit is not None and right.unit is not None and left.unit != right.unit:
+            raise self._refuse(right, f"{left.unit} to compare with {left.what}", got=right.unit)
         for operand in (left, right):
             if operand.kind == "other":
                 raise self._refuse(operand, "a number or a string", _advise(operand))
@@ -267,7 +266,7 @@ class _Compiler:
             raise self._refuse(operand, "a number or a string", _advise(operand))
         values: list[Value] = []
         for node in self._elements(right):
-            value = _count_truth(self._value(node), operand)
+            value = self._count_date(_count_truth(self._value(node), operand), operand)
             if value.kind != operand.kind or value.constant is None:
                 raise self._refuse(value, f"{_WANTED[operand.kind]} to compare with {operand.what}")
             values.append(value.constant)
@@ -289,8 +288,21 @@ class _Compiler:
             raise self._syntax.refuse(node, "a value")
         return self._compile(node)
 
-    def _refuse(self, operand: Operand, expected: str, advice: str = "") -> OptionError:
-        return refuse_at(self._syntax.text, operand.start, expected=expected, got=operand.what, advice=advice)
+    def _count_date(self, operand: Operand, other: Operand) -> Operand:
+        """Return a date in a text as the stored number where the other one is a field of dates."""
+        if other.unit is None or not isinstance(operand.constant, bytes):
+            return operand
+        try:
+            number = count_date(operand.constant, other.unit)
+        except ValueError:
+            raise self._refuse(operand, f"{EXAMPLES[other.unit]} to compare with {other.what}") from None
+        return make_value(operand.start, number, operand.what)
+
+    def _refuse(
+        self, operand: Operand, expected: str, advice: str = "", got: str | None = None
+    ) -> OptionError:
+        got = operand.what if got is None else f"{operand.what} in {got}"
+        return refuse_at(self._syntax.text, operand.start, expected=expected, got=got, advice=advice)
 
     _NODES: ClassVar[dict[type[ast.expr], Callable[[_Compiler, Any], Operand]]] = {
         ast.Name: _name_or_value,

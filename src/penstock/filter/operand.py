@@ -1,7 +1,7 @@
 """Operands of a filter: fields and constants as arrays, with the rows that have a value.
 
 In: a field of the schema, or a value in the text. Out: an `Operand`, which makes cells from columns. What a
-filter can do with each type of field is in one table, `_RULES`.
+filter can do with each type of field is in one table, `RULES`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from penstock.filter.arithmetic import as_number, as_numbers
 from penstock.filter.syntax import Value
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date, DateUnit
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -48,6 +49,7 @@ class Operand:
         run: Makes the cells from columns.
         constant: The value, if it is the same for all rows.
         precision: The type of a field of floats that is narrower than float64.
+        unit: The unit of a field of dates, whose values are compared with dates in texts.
     """
 
     start: int
@@ -56,6 +58,7 @@ class Operand:
     run: Callable[[Columns], Cells]
     constant: Value | None = None
     precision: str | None = None
+    unit: DateUnit | None = None
 
 
 def make_value(start: int, value: Value, what: str | None = None) -> Operand:
@@ -74,7 +77,7 @@ def make_value(start: int, value: Value, what: str | None = None) -> Operand:
 
 def make_field(start: int, name: str, field: Field) -> Operand:
     """Make the operand of a field's value."""
-    rules = _RULES[type(field)]
+    rules = RULES[type(field)]
     kind = rules.kind(field)
     dtype = getattr(field, "dtype", None)
 
@@ -94,12 +97,13 @@ def make_field(start: int, name: str, field: Field) -> Operand:
         kind,
         run,
         precision=dtype if kind == "number" and dtype in ("float16", "float32") else None,
+        unit=field.unit if isinstance(field, Date) else None,
     )
 
 
 def make_length(start: int, name: str, field: Field) -> Operand | None:
     """Make the operand of a field's length; None if it has none."""
-    rules = _RULES[type(field)]
+    rules = RULES[type(field)]
     measure = rules.measure
     if measure is None or rules.kind(field) == "number":
         return None
@@ -172,9 +176,10 @@ def _kind_of_tensor(field: Tensor) -> Kind:
     return "truth" if field.dtype == "bool" else "number"
 
 
-_RULES: dict[type[Field], _Rules] = {
+RULES: dict[type[Field], _Rules] = {
     Number: _Rules("a number", lambda _: "number", shows_dtype=True),
     Category: _Rules("a category", _kind_of_category, _count_characters, shows_dtype=True),
+    Date: _Rules("a date", lambda _: "number"),
     Text: _Rules("a text", lambda _: "string", _count_characters),
     BytesField: _Rules("a string of bytes", lambda _: "string", count_bytes),
     Image: _Rules("an image", lambda _: "other", count_bytes),

@@ -6,7 +6,7 @@ order of rows, for any number of threads. Only the named fields are read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from itertools import groupby
@@ -81,19 +81,33 @@ def filter_rows(
 ) -> Bitmap:
     """Return the rows for which an expression is true, without those that are skipped.
 
-    Args:
-        rows: The rows.
-        schema: The schema of the rows.
-        expression: The condition on each row.
-        losses: What to do with bad records: those that are damaged, and those with a bad value in a field
-            that the expression names.
-        strict: Whether to refuse what protobuf accepts but no correct writer makes.
-        num_threads: Number of threads that read; the result does not depend on it.
+    `losses`: what to do with bad records: those that are damaged, and those with a bad value in a field that
+    the expression names. `strict`: whether to refuse what protobuf accepts but no correct writer makes.
+    `num_threads`: number of threads that read; the result does not depend on it.
     """
     plan = DecodePlan(schema.select(expression.names), strict=strict)
     evaluate = expression.evaluate
     with closing(scan(rows, plan, losses, lambda columns, _: evaluate(columns), num_threads)) as blocks:
         return Bitmap.from_masks((values for _, values in blocks), len(rows))
+
+
+def find_empty_fields(rows: Rows, schema: Schema, names: Iterable[str], strict: bool = False) -> list[str]:
+    """Return the fields that no row has; bad records do not count.
+
+    Only fields that may be missing are read, each up to the first block that has a value of it. A field with
+    a default is never empty.
+
+    `strict`: whether to refuse what protobuf accepts but no correct writer makes.
+    """
+    empty = [name for name in names if schema[name].optional and schema[name].default is None]
+    for start, stop in rows.in_order().blocks(_BLOCK_ROWS, _BLOCK_BYTES):
+        if not empty:
+            break
+        plan = DecodePlan(schema.select(empty), strict=strict)
+        columns, _ = read_columns(rows.in_order(), plan, Losses("collect", stop - start), start, stop)
+        masks = {name: columns[name].present for name in empty}
+        empty = [name for name, mask in masks.items() if mask is not None and not mask.any()]
+    return empty
 
 
 def row_lengths(
@@ -107,19 +121,10 @@ def row_lengths(
 ) -> NDArray[np.int32]:
     """Return the length of each row: 0 where the field is missing or the record is skipped.
 
-    Args:
-        rows: The rows.
-        schema: The schema of the rows.
-        field: The field whose length counts.
-        losses: What to do with bad records.
-        strict: Whether to refuse what protobuf accepts but no correct writer makes.
-        num_threads: Number of threads that read; the result does not depend on it.
-        measure: Returns the length of each row of a column, such as the number of tokens. By default that of
-            a sequence is its number of values or steps, and that of a text its number of bytes.
-
-    Raises:
-        UnknownNameError: There is no such field.
-        OptionError: The field has no length, and `measure` is not given.
+    `strict`: whether to refuse what protobuf accepts but no correct writer makes. `num_threads`: number of
+    threads that read; the result does not depend on it. `measure`: returns the length of each row of a
+    column, such as the number of tokens. By default the length of a sequence is its number of values or
+    steps, the length of a text its number of bytes.
     """
     declared = schema[field]
     count = measure or _LENGTHS.get(type(declared))
@@ -158,13 +163,7 @@ def scan(
 
     Use `contextlib.closing` where the caller may stop early, so that the threads end.
 
-    Args:
-        rows: The rows.
-        plan: The columns to read.
-        losses: What to do with bad records.
-        measure: Called in several threads.
-        num_threads: Number of threads that read and measure.
-        block_bytes: Bytes of records that a thread decodes together, unless one record has more.
+    `block_bytes`: bytes of records that a thread decodes together, unless one record has more.
     """
     forward = rows.in_order()
     is_closed = Event()

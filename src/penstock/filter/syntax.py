@@ -17,7 +17,7 @@ from penstock.foundation.wording import show
 
 Value: TypeAlias = int | float | bool | bytes
 
-# The limits lie far below those of every Python's parser, which differ from version to version. Sums and
+# The limits lie far below the limits of Python's parsers, which differ from version to version. Sums and
 # products count because each operator is one more level of the tree.
 _MAX_CHARACTERS = 1_000_000
 _MAX_DEPTH = 50
@@ -40,7 +40,7 @@ _QUOTES = {"'", '"', "`"}
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
 _ESCAPED = {"\\": "\\", "'": "'", '"': '"', "n": "\n", "t": "\t", "r": "\r", "0": "\0"}
 
-# What makes a valid expression of its beginning, and what was therefore expected there.
+# Endings that complete the beginning of an expression, and the description of what was expected there.
 _ENDINGS = {"_": "a field or a value", "": "an operator or the end", "in _": "in"}
 _EXPECTED_AFTER = {"in": "values in parentheses", "is": "None"}
 _ADVICE = {
@@ -65,7 +65,7 @@ class Token(NamedTuple):
         text: The part as written; of a name in backticks, the name.
         start: Its first character.
         end: Its exclusive end.
-        code: What stands for it in the text that Python parses.
+        code: Its replacement in the text that Python parses.
         value: The value; strings are the bytes that a record would hold.
     """
 
@@ -218,9 +218,7 @@ def _check_limits(text: str, tokens: list[Token]) -> None:
 def _find_fault(codes: list[str], guess: int) -> int:
     """Return the index of the first token that no valid expression has there; after the last, the end.
 
-    Args:
-        codes: What Python parses.
-        guess: The token that Python names, which differs between versions, and may be an earlier one.
+    `guess`: the token that Python names, which differs between versions, and may be an earlier one.
     """
     valid, end = 0, len(codes)
     guesses = [guess + 1, guess, end]  # one or two tries where the guess is right: texts may be long
@@ -236,7 +234,7 @@ def _find_fault(codes: list[str], guess: int) -> int:
 
 
 def _expect_after(codes: list[str]) -> str | None:
-    """Return what may come after the beginning of an expression; None if nothing makes it a valid one."""
+    """Describe what may follow the beginning of an expression; None if nothing makes it a valid one."""
     opened: list[str] = []
     for code in codes:
         if code in _CLOSING:

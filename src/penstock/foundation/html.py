@@ -69,12 +69,9 @@ def make_table(
 ) -> Html:
     """Return a table of at most `MAX_ROWS` rows, and a line with the number of the others.
 
-    Args:
-        header: Names of the columns.
-        rows: Cells of each row: `Html`, or anything else as escaped text. No more rows than are shown are
-            taken from it.
-        right: Numbers of the columns that are aligned to the right.
-        num_rows: Number of all rows; by default the length of `rows`.
+    `rows`: cells of each row: `Html`, or anything else as escaped text. No more rows than are shown are taken
+    from it. `right`: numbers of the columns that are aligned to the right. `num_rows`: number of all rows; by
+    default the length of `rows`.
     """
     total = num_rows if num_rows is not None else len(rows) if isinstance(rows, Sequence) else 0
     shown = [cells for _, cells in zip(range(MAX_ROWS), rows, strict=False)]
@@ -110,9 +107,7 @@ def make_grid(cells: Iterable[Html]) -> Html:
 def draw_curves(title: str, curves: Mapping[str, Sequence[float | None]]) -> Html:
     """Draw curves over the numbers 1, 2, … as SVG, with a legend.
 
-    Args:
-        title: Name of the chart.
-        curves: Values by name of the curve; those that are None or not finite interrupt it.
+    `curves`: values by name of the curve; those that are None or not finite interrupt it.
     """
     chosen = dict(list(curves.items())[: len(_COLORS)])
     finite = [each for values in chosen.values() for each in values if _is_drawable(each)]

@@ -75,7 +75,7 @@ class CallJob(Generic[_K, _T]):
         self._made = self._make(self._ticket)
 
     def finish(self) -> tuple[_T, int]:
-        """Return what the function returned."""
+        """Return the result of the function."""
         if self._made is None:
             raise RuntimeError("a job was finished before its parts were done")
         return self._made
@@ -103,11 +103,7 @@ _here = threading.local()
 
 
 def give_up_if_stopped() -> None:
-    """Stop work that takes long, if the feed that it is for was closed.
-
-    Raises:
-        StoppedError: The feed was closed.
-    """
+    """Stop work that takes long, if the feed that it is for was closed."""
     window: Window[Any, Any] | None = getattr(_here, "window", None)
     if window is not None and window.is_stopped:
         raise StoppedError
@@ -183,7 +179,7 @@ class Window(Generic[_K, _T]):
                 if self._is_stopped:
                     return None
                 if (work := self._next_part()) is not None:
-                    self._core.leave()  # it may take long
+                    self._core.release()  # it may take long
                     return work
                 if (fresh := self._next_ticket()) is not None:
                     return Work(fresh, None)
@@ -346,9 +342,9 @@ class Window(Generic[_K, _T]):
         """Note that this thread works for this window."""
         _here.window = self
 
-    def leave(self) -> None:
-        """Note that this thread no longer works for this window."""
-        self._core.leave()
+    def release(self) -> None:
+        """Let another thread handle the ends of jobs."""
+        self._core.release()
 
     @property
     def is_stopped(self) -> bool:

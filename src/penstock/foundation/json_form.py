@@ -11,7 +11,7 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
 from penstock.errors import PenstockError, SchemaError
@@ -34,7 +34,7 @@ class Document:
         error: Class of the errors.
         path: Path of the file, if there is one.
         root: Path of the topmost value, with which all other paths begin.
-        advice: What to do about any fault that comes with no advice of its own.
+        advice: Advice for any fault without specific advice.
     """
 
     name: str
@@ -81,16 +81,18 @@ class JsonValue:
         """This value in a few words."""
         return "nothing" if self.value is None else show(self.value)
 
+    def change(self, value: Any, *, advice: str = "") -> JsonValue:
+        """Return another value at the same path; `advice` is what to do about faults without advice."""
+        document = replace(self.document, advice=advice) if advice else self.document
+        return JsonValue(value, document, self._parent, self._key)
+
     def refuse(
         self, expected: object, got: object = None, advice: str = "", *, at: str = ""
     ) -> PenstockError:
         """Make the error for this value.
 
-        Args:
-            expected: Description of the values that are accepted.
-            got: Description of what was found; this value, if not given.
-            advice: What to do about it.
-            at: Rest of the path, where the fault is inside this value: `.shape[1]`.
+        `got`: description of the actual value; this value, if not given. `at`: rest of the path, where the
+        fault is inside this value: `.shape[1]`.
         """
         location = f"{self.location}{at}".removeprefix("." if not self.document.root else "")
         return self.document.error(
@@ -111,8 +113,7 @@ class JsonValue:
     def children(self, *allowed: str) -> dict[str, JsonValue]:
         """Return the values of this object by key.
 
-        Args:
-            allowed: The keys that it may have; any if none are given.
+        `allowed`: the keys that it may have; any if none are given.
         """
         document = self.document
         return {key: JsonValue(item, document, self, key) for key, item in self.object(*allowed).items()}
@@ -127,8 +128,7 @@ class JsonValue:
     def object(self, *allowed: str) -> Mapping[str, Any]:
         """Return this object, whose keys are strings.
 
-        Args:
-            allowed: The keys that it may have; any if none are given.
+        `allowed`: the keys that it may have; any if none are given.
         """
         if not isinstance(self.value, Mapping):
             raise self.refuse("an object")
@@ -228,11 +228,7 @@ class JsonValue:
         return self.text()
 
     def any_value(self, depth: int = 0) -> Any:
-        """Return whatever `dump_value` has written; arrays are returned as tuples.
-
-        Args:
-            depth: Number of arrays around this value.
-        """
+        """Return whatever `dump_value` has written; arrays are returned as tuples."""
         if isinstance(self.value, list | tuple):
             # Since Python 3.12 json.loads reads deeper lists than a recursive function can visit.
             if depth == _MAX_DEPTH:

@@ -1,6 +1,7 @@
-"""JSON text: one value per line, written quickly; and how deep a text is nested, before it is parsed.
+"""JSON text: written quickly, one value per line; parsed strictly; and how deep a text is nested.
 
-In: plain dicts, lists and scalars, or JSON text. Out: text, or where it is nested too deep for parsers.
+In: plain dicts, lists and scalars, or JSON text. Out: text, values, or where it is nested too deep for
+parsers.
 """
 
 from __future__ import annotations
@@ -13,14 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.foundation.wording import show
+
 _COMPACT = json.JSONEncoder(allow_nan=False).encode
 
 
 def write_json(value: Any, indent: int) -> str:
     """Return a value as JSON, indented by so many spaces per level.
-
-    Raises:
-        ValueError: A number is NaN or infinite.
 
     Example:
         >>> print(write_json({"ages": [3, 4]}, 1))
@@ -71,6 +71,38 @@ def _write(value: Any, line: str, step: str, add: Callable[[str], None]) -> None
 def _write_key(key: Any) -> str:
     """Return the JSON of a key that is not a string."""
     return _COMPACT({key: None})[1:-7]
+
+
+def parse_json(text: bytes, *, takes_nan: bool = False) -> Any:
+    """Return the value of a JSON text in which no object has a key twice.
+
+    `takes_nan`: whether `NaN` and `Infinity`, which are no JSON, are accepted, for a reader that names their
+    path.
+
+    Example:
+        >>> parse_json(b'{"ages": [3], "ages": [4]}')
+        Traceback (most recent call last):
+        ValueError: the key 'ages' twice in one object
+    """
+    try:
+        return json.loads(
+            text, object_pairs_hook=_make_object, parse_constant=float if takes_nan else _refuse_constant
+        )
+    except RecursionError:
+        raise ValueError("too many nested levels") from None
+
+
+def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        keys = [key for key, _ in pairs]
+        duplicate = next(key for key in result if keys.count(key) > 1)
+        raise ValueError(f"the key {show(duplicate)} twice in one object")
+    return result
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name}, which is not a JSON number")
 
 
 MAX_DEPTH: Final = 100

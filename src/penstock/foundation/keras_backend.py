@@ -32,17 +32,9 @@ _DEFAULT: Final = "tensorflow"  # of Keras, which writes it into its settings wh
 
 @contextmanager
 def importing_keras(needed_by: str) -> Iterator[None]:
-    """Choose a backend, then import Keras inside; what is not installed is a `MissingPackageError`.
-
-    Args:
-        needed_by: The call that needs Keras, for the message.
-
-    Raises:
-        MissingPackageError: Keras, its backend or another package of the extra `train` is not installed.
-        OptionError: `KERAS_BACKEND` names no backend of Keras.
-    """
+    """Choose a backend, then import Keras inside; a missing package is a `MissingPackageError`."""
     choose_backend(needed_by)
-    # A notebook shows what is written to stderr like an error.
+    # A notebook shows text on stderr like an error.
     held: AbstractContextManager[object] = held_stderr() if is_notebook() else nullcontext()
     with importing(needed_by, "train"), held:
         yield
@@ -50,7 +42,7 @@ def importing_keras(needed_by: str) -> Iterator[None]:
 
 @contextmanager
 def held_stderr() -> Iterator[int]:
-    """Hold back what is written to the file descriptor of stderr, and drop it unless the block fails.
+    """Hold back text written to the file descriptor of stderr, and drop it unless the block fails.
 
     TensorFlow logs the features of the processor there, from C++ and before anything can be configured. Its
     later warnings are off, unless `TF_CPP_MIN_LOG_LEVEL` is set.
@@ -84,10 +76,6 @@ def choose_backend(needed_by: str = "Keras") -> None:
 
     A backend that `KERAS_BACKEND` names is never replaced. Neither is one that Keras' settings name and that
     is installed. Nothing is done after Keras was imported.
-
-    Raises:
-        MissingPackageError: `KERAS_BACKEND` names a backend that is not installed, or no backend is.
-        OptionError: `KERAS_BACKEND` names no backend of Keras.
     """
     if sys.modules.get("keras") is not None:
         return

@@ -59,7 +59,7 @@ class NotebookLines(LiveLines):
         self._update()
 
     def print(self, line: str) -> None:
-        """Add a line that stays, above what is drawn next; of very many lines, the last ones are shown."""
+        """Add a line that stays, above the next drawing; of very many lines, the last ones are shown."""
         self._drawn = []
         self._kept.append(self.clean(line))
         if len(self._kept) > _MAX_LINES:

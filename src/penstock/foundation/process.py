@@ -110,13 +110,13 @@ def usable_memory() -> int:
 
 
 def count_disk_bytes() -> int | None:
-    """Return what the kernel has got from disks for this process so far; None if it does not tell."""
+    """Return the bytes that the kernel read from disks for this process so far; None if unknown."""
     return _read_number(Path("/proc/self/io"), "read_bytes")
 
 
 def find_peak_bytes() -> int:
     """Return the most memory that this process had, mapped files included."""
-    # `ru_maxrss` is that of the process that started this one, where that was larger: it comes second.
+    # `ru_maxrss` is the peak of the process that started this one, if that was larger: it comes second.
     kilobytes = _read_number(Path("/proc/self/status"), "VmHWM")
     if kilobytes:
         return 1024 * kilobytes

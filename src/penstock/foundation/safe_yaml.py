@@ -35,19 +35,11 @@ def read_yaml(
 ) -> tuple[Any, dict[str, int]]:
     """Read a file.
 
-    Args:
-        path: Path of the file.
-        kind: What the file is, for errors that concern no single line.
-        root: What stands for the whole document in the keys of the second result.
-        max_bytes: Size of the largest file that is read.
+    `kind`: what the file is, for errors that concern no single line. `root`: path of the whole document in
+    the keys of the second result.
 
     Returns:
         The content, and the line of each key, such as `$.fields.age`.
-
-    Raises:
-        NoSuchPathError: The file does not exist.
-        PathError: The file cannot be read.
-        SchemaError: The file is not UTF-8, too large, or refused by `parse_yaml`.
     """
     shown = os.fspath(path)
     try:
@@ -72,12 +64,7 @@ def read_yaml(
 def parse_yaml(
     text: str, kind: str = "config file", *, root: str = "$", path: str | None = None
 ) -> tuple[Any, dict[str, int]]:
-    """Read a text as `read_yaml` reads a file.
-
-    Raises:
-        SchemaError: The text is not YAML, is nested too deeply, has anchors, aliases, merge keys or tags, has
-            a key twice, or a value that cannot be read, such as the date 2026-02-30.
-    """
+    """Read a text as `read_yaml` reads a file."""
     try:
         return _load(text, root)
     except yaml.YAMLError as error:

@@ -45,7 +45,7 @@ class LiveLines:
     Args:
         stream: The stream to write to; stderr by default.
         clock: Returns the time in seconds.
-        size: Returns the size of the terminal; that of `stream` by default.
+        size: Returns the size of the terminal; by default of the terminal behind `stream`.
         silent_seconds: Time before the first drawing.
         seconds_between: Least time between two drawings.
     """
@@ -82,12 +82,7 @@ class LiveLines:
         return True
 
     def draw(self, lines: Sequence[str], *, bold: int | None = None) -> None:
-        """Overwrite the lines that were drawn before; those that do not fit the terminal are cut.
-
-        Args:
-            lines: The new lines.
-            bold: Index of a line to emphasize.
-        """
+        """Overwrite the lines that were drawn before; those that do not fit the terminal are cut."""
         if not self.is_live:
             return
         columns, rows = self._size()
@@ -104,7 +99,7 @@ class LiveLines:
         self._write(text)
 
     def print(self, line: str) -> None:
-        """Write a line that stays, above what is drawn next."""
+        """Write a line that stays, above the next drawing."""
         self.clear()
         self._write(f"{self.clean(line)}\n")
 
@@ -115,11 +110,11 @@ class LiveLines:
             self._num_lines = 0
 
     def clean(self, text: str) -> str:
-        """Escape what is not printable, and replace what the encoding of the stream lacks."""
+        """Escape unprintable characters, and replace characters that the encoding of the stream lacks."""
         return escape(text).encode(self._encoding, "replace").decode(self._encoding)
 
     def bar(self, share: float, width: int) -> str:
-        """Return a bar of `width` characters, of which `share` is filled."""
+        """Return a bar of `width` characters, filled up to `share`."""
         full, empty = ("█", "░") if self._encoding.lower().startswith("utf") else ("#", ".")
         filled = round(width * min(1.0, share))
         return full * filled + empty * (width - filled)
@@ -147,7 +142,7 @@ class LiveLines:
 
 
 def terminal_size(stream: TextIO) -> os.terminal_size:
-    """Return the size of the terminal behind a stream, which need not be that of stdout."""
+    """Return the size of the terminal behind a stream, which need not be the terminal of stdout."""
     try:
         size = os.get_terminal_size(stream.fileno())
     except (OSError, ValueError):
@@ -173,12 +168,9 @@ def format_table(
     Columns of text are cut to fit, the widest ones first; numbers are not. If the columns would be too narrow
     to read, the table is a list instead: one line per cell, with the name of its column.
 
-    Args:
-        header: Names of the columns.
-        rows: The cells; they hold no newline and no control character.
-        width: Maximum width of the lines; that of the terminal by default.
-        right: Names of the columns that are aligned to the right, which hold numbers.
-        emphasize: Returns the names of the columns as they are written, with escape codes.
+    `rows`: the cells; they hold no newline and no control character. `width`: maximum width of the lines; by
+    default the width of the terminal. `right`: names of the columns that are aligned to the right, which hold
+    numbers. `emphasize`: returns the names of the columns as they are written, with escape codes.
     """
     limit = terminal_width() if width is None else width
     cut = [[shorten(cell, _MAX_CELL_CHARS) for cell in row] for row in rows]
@@ -198,13 +190,7 @@ def format_table(
 
 
 def _fit_columns(widths: Sequence[int], fixed: Sequence[bool], room: int) -> list[int] | None:
-    """Return the widths of columns that fit into some room, or None if they would be too narrow.
-
-    Args:
-        widths: Number of characters that each column needs.
-        fixed: Whether a column cannot be cut.
-        room: Number of characters for all columns together.
-    """
+    """Return the widths of columns that fit into some room, or None if they would be too narrow."""
     flexible = [width for width, is_fixed in zip(widths, fixed, strict=True) if not is_fixed]
     room -= sum(widths) - sum(flexible)
     most = max(flexible, default=0)

@@ -76,7 +76,7 @@ def _work(window: Window[Any, Any]) -> None:
     ) as error:  # of the feed itself, or sent to this thread: the consumer must not wait forever
         window.fail(error)
     finally:
-        window.leave()
+        window.release()
 
 
 def _make_all(window: Window[Any, Any]) -> None:
@@ -114,7 +114,7 @@ def _run(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T], part: int
 
 def _finish(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T]) -> None:
     if job.is_long_to_finish:
-        window.leave()
+        window.release()
     if making.errors:
         made: Made[_T] = Made(None, 0, making.errors[min(making.errors)])
     else:
@@ -130,8 +130,7 @@ def _finish(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T]) -> Non
 def as_jobs(make: Callable[[_K], tuple[_T, int]]) -> Callable[[_K], Job[_T]]:
     """Return a function for `Feed` that begins a job of one part for each ticket.
 
-    Args:
-        make: Returns the item of a ticket, and its size in bytes.
+    `make`: returns the item of a ticket, and its size in bytes.
     """
     return partial(CallJob, make)
 
@@ -179,12 +178,7 @@ class Feed(Generic[_K, _T]):
             thread.start()
 
     def take(self) -> _T | None:
-        """Return the next thing; None at the end.
-
-        Raises:
-            BaseException: Whatever was raised in the making of it, with the traceback of the thread.
-            ForkedError: This is another process than the one that made the feed.
-        """
+        """Return the next thing; None at the end."""
         if self._is_done:
             return None
         if self._pid != os.getpid():
@@ -256,7 +250,7 @@ def _drop(window: Window[Any, Any], threads: list[threading.Thread]) -> None:
         _end(window, threads)
     except KeyboardInterrupt:
         window.stop()
-        # Python loses what is raised while an object goes: the interrupt must come once more, a little later.
+        # Python drops errors that are raised while an object is deleted: interrupt again, a little later.
         again = threading.Timer(0.01, _thread.interrupt_main)
         again.daemon = True
         again.start()

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any, TypeGuard
 
-from penstock.errors import OptionError, SchemaError, UnknownNameError
+from penstock.errors import SchemaError, UnknownNameError, shorten
 
 _MAX_SHOWN_CHARS = 100
 _MAX_KEY_CHARS = 100
@@ -25,13 +25,9 @@ _REPR.maxstring = _REPR.maxother = _MAX_SHOWN_CHARS
 def refuse(owner: str, attribute: str, *, expected: str, got: str, advice: str = "") -> SchemaError:
     """Return the error for one attribute of a declaration.
 
-    Args:
-        owner: Owner of the attribute: `Tensor`, `field 'age'`.
-        attribute: Name of the attribute, with an index if it has parts: `shape[1]`. It becomes the `field` of
-            the error.
-        expected: Description of valid values.
-        got: Description of the value; see `show`.
-        advice: What to do about it, in one sentence.
+    `owner`: owner of the attribute: `Tensor`, `field 'age'`. `attribute`: name of the attribute, with an
+    index if it has parts: `shape[1]`. It becomes the `field` of the error. `got`: description of the value;
+    see `show`.
     """
     return SchemaError(f"{attribute} of {owner}", field=attribute, expected=expected, got=got, advice=advice)
 
@@ -41,8 +37,7 @@ def show(value: object) -> str:
     if isinstance(value, int) and value.bit_length() > 128:
         # Python refuses to print ints of several thousand digits.
         return f"an int of {value.bit_length()} bits"
-    text = " ".join(_REPR.repr(value).split())
-    return text if len(text) <= _MAX_SHOWN_CHARS else f"{text[: _MAX_SHOWN_CHARS - 1]}…"
+    return shorten(" ".join(_REPR.repr(value).split()), _MAX_SHOWN_CHARS)
 
 
 def join_path(path: str, key: str) -> str:
@@ -115,10 +110,19 @@ _MAX_LISTED_NAMES = 8
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the existing name that is most similar to `name`, or None if none is similar."""
+    """Return the existing name that is most similar to `name`, or None if none is similar.
+
+    Names that differ in case alone are similar, though their characters are not.
+    """
     known = {other[:_MAX_COMPARED_CHARS]: other for other in islice(names, _MAX_COMPARED_NAMES)}
-    close = get_close_matches(name[:_MAX_COMPARED_CHARS], known, n=1)
-    return known[close[0]] if close else None
+    begin = name[:_MAX_COMPARED_CHARS]
+    folded = {other.casefold(): whole for other, whole in known.items()}
+    if (same := folded.get(begin.casefold())) is not None:
+        return same
+    if close := get_close_matches(begin, known, n=1):
+        return known[close[0]]
+    close = get_close_matches(begin.casefold(), folded, n=1)
+    return folded[close[0]] if close else None
 
 
 def unknown_name(name: object, names: Iterable[str], *, what: str = "field") -> UnknownNameError:
@@ -136,19 +140,26 @@ def unknown_name(name: object, names: Iterable[str], *, what: str = "field") -> 
     return UnknownNameError(f"no {what} {show(name)}", field=str(name), got=show(name), advice=advice)
 
 
-def check_keywords(given: Iterable[str], known: Iterable[str], owner: str) -> None:
-    """Refuse keyword arguments that a function does not have.
+def argument(name: str, value: object) -> str:
+    """Return a keyword argument in the form that messages name it in: `` `drop=['age']` ``.
 
-    Raises:
-        OptionError: A keyword argument is unknown.
+    Advice names options as Python has them, between backquotes. The command line shows its flags instead:
+    `settings/advice.py` translates them.
     """
-    names = list(known)
-    for name in given:
-        if name not in names:
-            nearest = find_nearest(name, names)
-            raise OptionError(
-                f"option {name!r}",
-                expected=f"an option of {owner}",
-                got=repr(name),
-                advice=f"Did you mean {nearest!r}?" if nearest else f"There are {', '.join(names)}.",
-            )
+    code = f"{name}={value!r}"
+    return _quote_code(code) if "`" in code else f"`{code}`"
+
+
+def declare(name: str, form: str) -> str:
+    """Return the argument that declares the type of a field, such as `Number()` or `Tensor((64, 64))`."""
+    return _quote_code(f"fields={{{name!r}: ps.fields.{form}}}")
+
+
+def override(name: str, transform: str) -> str:
+    """Return the call that gives a field another transform, or leaves it out with `None`."""
+    given = f"{name}={transform}" if name.isidentifier() else f"**{{{name!r}: {transform}}}"
+    return _quote_code(f"Pipeline.fit(data, {given})")
+
+
+def _quote_code(code: str) -> str:
+    return "`" + code.replace("`", "\\x60") + "`"

@@ -21,13 +21,7 @@ from penstock.storage.paths import refuse_missing
 def load_model(text: str) -> Any:
     """Return the model that a function in a Python file builds.
 
-    Args:
-        text: `model.py:build`; the function is called without arguments.
-
-    Raises:
-        OptionError: The text has another form, the code fails, or it returns something else than a model.
-        NoSuchPathError: The file does not exist.
-        UnknownNameError: The file has no such function.
+    `text`: `model.py:build`; the function is called without arguments.
     """
     name, _, function = text.rpartition(":")
     if not name.endswith(".py") or not function.isidentifier():

@@ -10,11 +10,11 @@ import builtins
 import keyword
 import re
 import unicodedata
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from penstock.foundation.program import Comment, StatementBlock, Term
-from penstock.model.options import ModelOptions
+from penstock.codegen.program import StatementBlock, Term
+from penstock.model.presets import fill_in_preset
+from penstock.settings.model import ModelOptions
 
 _MAX_STEM_CHARS: Final = 32  # so that names with suffixes fit into a line
 _RESERVED: Final = (
@@ -107,13 +107,8 @@ INPUTS: Final = Term.name("inputs")
 # without and 0.7524 with it (means of five seeds). Frequent, decisive words are still learned.
 TABLE_COST: Final = 0.01
 
-# Of batch normalization: after 50 batches the mean is that of the data; Keras' default of 0.99 needs 500.
+# Of batch normalization: after 50 batches the mean is the mean of the data; Keras' default of 0.99 needs 500.
 _MOMENTUM: Final = 0.9
-
-
-@dataclass(frozen=True)
-class Remark(Comment):
-    """A comment within a section."""
 
 
 class Ngrams(NamedTuple):
@@ -124,7 +119,7 @@ class Ngrams(NamedTuple):
         ids: Ids of the n-grams of each text.
         weights: Weights of these n-grams, with a last axis of size 1.
         size: Number of ids.
-        cost: L2 regularization of what is learned for each id.
+        cost: L2 regularization of the weights that are learned for each id.
     """
 
     name: str
@@ -145,12 +140,12 @@ class Blueprint:
         variable: Makes the names of variables.
         layer: Makes the names of layers.
         ngrams: N-grams of the texts that output layers use.
-        parts: Prefixes and vectors of the inputs that have output layers of their own.
+        parts: Prefixes and vectors of the inputs that have separate output layers.
     """
 
     def __init__(self, options: ModelOptions) -> None:
         self.block = StatementBlock()
-        self.options = options.resolved()
+        self.options = fill_in_preset(options)
         self.width = self.options.width or 0
         self.token_width = self.options.token_width or 0
         self.variable = Namer()
@@ -164,9 +159,14 @@ class Blueprint:
         """Bind a variable; return the term for it."""
         return self.block.bind(variable, value)
 
+    def note(self, text: str) -> None:
+        """Add a comment that opens a section."""
+        # Line breaks in names of fields must not turn a comment into code.
+        self.block.note(" ".join(text.split()))
+
     def remark(self, text: str) -> None:
         """Add a comment on the next statements, within a section."""
-        self.block.statements.append(Remark(text))
+        self.block.note(text, opens_section=False)
 
     def dense(self, name: str, units: int, x: Term, activation: str | None = "relu") -> Term:
         """Return a dense layer, called with a term."""

@@ -7,7 +7,7 @@ what was expected, and the nearest name.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any
 
 import keras
 
@@ -23,11 +23,12 @@ from penstock.bridge.keras_model import (
 )
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
+from penstock.model.batch_predictor import can_feed, describe_shape, fits
+from penstock.model.class_outputs import name_output, refuse_output
 from penstock.model.labels import read_tasks
-from penstock.model.predictor import can_feed, describe_shape, fits
 from penstock.model.signature import find_inputs, find_outputs, name_outputs
 from penstock.model.subclassed_model import call_on_symbols, record_inputs
-from penstock.model.task import Kind, Task
+from penstock.model.task import Task
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline
 
@@ -36,9 +37,6 @@ def check_embeddings(model: keras.Model, pipeline: Pipeline, taken: Mapping[str,
     """Raise an error for floats in an embedding, which would truncate them, and for codes beyond its rows.
 
     Backends treat codes beyond the rows differently: as an error, as zeros, or as NaN.
-
-    Raises:
-        OptionError: An input does not fit the embedding that it feeds.
     """
     transforms = pipeline.transforms
     for name, tensor in taken.items():
@@ -70,23 +68,12 @@ def _find_embeddings(model: keras.Model, tensor: Any) -> Iterator[Any]:
             yield layer
 
 
-_MEANINGS: Final[Mapping[Kind, str]] = {
-    "binary": "one number per record, the probability of the second label",
-    "multiclass": "one number per class",
-    "multilabel": "one number per label",
-    "regression": "the predicted numbers",
-}
-
-
 def check_model(model: keras.Model, pipeline: Pipeline, tasks: Mapping[str, Task]) -> None:
     """Raise an error for a model whose inputs do not fit the pipeline, or whose outputs do not fit the tasks.
 
     Inputs are matched by name; a single one needs no name, unless the model was created from a dict. A
     subclassed model is called on symbolic inputs, which builds it, and so is a `Sequential` model that does
     not declare its input.
-
-    Raises:
-        OptionError: The model does not fit; the message names the input or output.
     """
     if not isinstance(model, keras.Model):
         advice = "Call the function, and pass the model that it returns." if callable(model) else ""
@@ -150,7 +137,7 @@ def _match_names(model: keras.Model, pipeline: Pipeline, taken: Mapping[str, Any
     for name in given:
         if name not in taken:
             # Keras only warns, and then matches by position: inputs would get each other's arrays.
-            raise refuse_extra(model, given[name], taken, pipeline)
+            raise refuse_extra(model, given[name], taken, pipeline.assembly)
 
 
 def _refuse_missing(model: keras.Model, name: str, given: Mapping[str, Output]) -> OptionError:
@@ -222,25 +209,14 @@ def _call(model: keras.Model, pipeline: Pipeline) -> Any:
     if reading.is_done:
         for name in given:
             if name not in reading.read:
-                raise refuse_extra(model, pipeline.inputs[name], reading.read, pipeline)
+                raise refuse_extra(model, pipeline.inputs[name], reading.read, pipeline.assembly)
     return outputs
 
 
 def _check_output(model: keras.Model, task: Task, tensor: Any) -> None:
-    what = f"output of {name_model(model)} for target {task.name!r}"
-    rank = len(tensor.shape)
-    wanted, shape = (task.units,), tuple(tensor.shape[1:])
-    advice = f"End it with keras.layers.Dense({task.units}, …)."
-    if task.kind == "regression":
-        advice += f" If {task.name!r} holds classes, use Encode() for it."
-    if rank == 0 or not (shape == (None,) or fits(shape, wanted)) or rank > 2:
-        raise OptionError(
-            what,
-            field=task.name,
-            expected=f"shape {describe_shape(wanted)}, {_MEANINGS[task.kind]}",
-            got=describe_shape(shape) if rank else "one number for all records",
-            advice=advice,
-        )
+    rank, shape = len(tensor.shape), tuple(tensor.shape[1:])
+    if rank == 0 or not (shape == (None,) or fits(shape, (task.units,))) or rank > 2:
+        raise refuse_output(model, task, tensor, task.units)
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     if "float" not in dtype:
-        raise OptionError(what, field=task.name, expected="floats", got=dtype)
+        raise OptionError(name_output(model, task), field=task.name, expected="floats", got=dtype)

@@ -5,27 +5,28 @@ In: a schema, a fitted pipeline, options. Out: the statements of a function that
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from penstock.foundation.program import Statement, Term
+from penstock.codegen.program import Term
 from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, OPS, Blueprint, make_stem
 from penstock.model.encoder.grid import encode_array, encode_images
 from penstock.model.encoder.ngrams import add_ngrams
 from penstock.model.encoder.sequence import encode_sequence
 from penstock.model.encoder.table import encode_categories, encode_numbers, encode_row
 from penstock.model.feature import Feature, find_features
-from penstock.model.options import ModelOptions
 from penstock.model.task import Task, find_tasks
 from penstock.schema.schema import Schema
+from penstock.settings.model import ModelOptions
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
 
 
 def combine(blueprint: Blueprint, vectors: Sequence[Term]) -> Term:
     """Describe the layers that combine the vectors of all inputs; return the term for the result."""
-    blueprint.block.note("Together.")
+    blueprint.note("Together.")
     x = vectors[0]
     if len(vectors) > 1:
         x = blueprint.bind("x", LAYERS.Concatenate(name=blueprint.layer("combined"))(list(vectors)))
@@ -39,7 +40,7 @@ def combine(blueprint: Blueprint, vectors: Sequence[Term]) -> Term:
 
 
 def _add_members(blueprint: Blueprint, x: Term, num_members: int) -> Term:
-    """Describe the inputs of the members of an ensemble: copies of a vector, each with scales of its own."""
+    """Describe the inputs of the members of an ensemble: copies of a vector, each with separate scales."""
     blueprint.remark(
         f"An ensemble of {num_members} members: they share the dense layers, and each has its own scale of "
         "every input and its own output layer."
@@ -58,7 +59,7 @@ _ACTIVATIONS: Final = {"binary": "sigmoid", "multiclass": "softmax", "multilabel
 
 def add_heads(blueprint: Blueprint, tasks: Mapping[str, Task], x: Term) -> Term:
     """Describe the output layers; return the term for the outputs of the model."""
-    blueprint.block.note("Predicted.")
+    blueprint.note("Predicted.")
     found = {name: _add_head(blueprint, task, x) for name, task in tasks.items()}
     if len(found) == 1:
         return blueprint.block.bind("outputs", *found.values())
@@ -96,7 +97,7 @@ def _add_probabilities(blueprint: Blueprint, task: Task, name: str, x: Term) -> 
 
 
 def _add_part_outputs(blueprint: Blueprint, task: Task, members: Term) -> Term:
-    """Describe an output layer for each input that has an encoder; return them after those of the members."""
+    """Describe an output layer for each input with an encoder; return them after the members' outputs."""
     if not blueprint.parts:
         return members
     stem = make_stem(task.name)
@@ -136,15 +137,9 @@ def _average(blueprint: Blueprint, stem: str, members: Term) -> Term:
     return LAYERS.GlobalAveragePooling1D(dtype="float32", name=blueprint.layer(stem))(members)
 
 
-def design_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None) -> tuple[Statement, ...]:
-    """Describe the model for the inputs and targets of a pipeline.
-
-    Raises:
-        OptionError: There is no input or no target, or one that is not supported.
-        UnknownNameError: The schema lacks a field that the pipeline reads.
-        SchemaError: A field has another type than the pipeline was fitted to.
-    """
-    pipeline.check_schema(schema)
+def design_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None) -> list[ast.stmt]:
+    """Describe the model for the inputs and targets of a pipeline."""
+    pipeline.assembly.check_schema(schema)
     tasks = find_tasks(pipeline)
     features = find_features(pipeline)
     blueprint = Blueprint(options or ModelOptions())
@@ -183,7 +178,7 @@ def _encode(blueprint: Blueprint, features: list[Feature]) -> list[Term]:
 
 
 def _identify_encoder(blueprint: Blueprint, feature: Feature) -> object:
-    """Return what images have in common that share an encoder."""
+    """Return a key that images with a shared encoder have in common."""
     if blueprint.options.share_images:
         return feature.output.shape, feature.output.dtype, feature.pixels
     return feature.name

@@ -10,13 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeAlias
 
-from penstock.errors import OptionError, TrainingDataError
+from penstock.errors import OptionError
+from penstock.model.backbones import Scaling
 from penstock.model.blueprint import make_stem
-from penstock.model.options import Scaling
 from penstock.schema.array import Sequence
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
+from penstock.transform.date import ExpandDate
 from penstock.transform.image import Image
+from penstock.transform.inputs import refuse_no_inputs
 from penstock.transform.number import Scale
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.padding import Padded
@@ -72,17 +74,10 @@ class Feature:
 
 
 def find_features(pipeline: Pipeline) -> list[Feature]:
-    """Return the features of a pipeline, in the order of its inputs; masks belong to their sequence.
-
-    Raises:
-        OptionError: There is no input, or one without an encoder.
-    """
+    """Return the features of a pipeline, in the order of its inputs; masks belong to their sequence."""
     inputs = pipeline.inputs
     if not inputs:
-        advice = "Every field is dropped or has another role: keep at least one field as input."
-        raise TrainingDataError(
-            "inputs of the pipeline", expected="at least one input", got="no input", advice=advice
-        )
+        raise refuse_no_inputs(pipeline.warnings)
     makers = _Makers(pipeline)
     found = [_classify(output, makers) for output in inputs.values()]
     masks = {each.mask for each in found}
@@ -134,7 +129,7 @@ def _classify(output: Output, makers: _Makers) -> Feature:
     _check_supported(output)
     name = output.name
     owner, transform = makers.find(name)
-    if owner != name:  # a mask, or an indicator of missing numbers
+    if owner != name:  # a mask, an indicator of missing numbers, or a part of a date
         return _classify_by_shape(output, makers, is_scaled=True)
     if isinstance(transform, Image):
         return Feature(name, "image", output, pixels=_find_pixels(transform))
@@ -146,7 +141,7 @@ def _classify(output: Output, makers: _Makers) -> Feature:
         return Feature(name, "steps", output, padding=transform.padding, mask=mask, is_scaled=is_scaled)
     if name in makers.groups:
         return _classify_group(output, makers)
-    return _classify_by_shape(output, makers, is_scaled=isinstance(transform, Scale))
+    return _classify_by_shape(output, makers, is_scaled=isinstance(transform, Scale | ExpandDate))
 
 
 def _classify_codes(output: Output, transform: Encode | Tokenize, makers: _Makers) -> Feature:
@@ -172,7 +167,7 @@ def _classify_group(output: Output, makers: _Makers) -> Feature:
     codes = [each for each in parts if isinstance(each, Encode) and each.output in ("index", "hash")]
     if len(codes) == len(parts) == output.shape[0]:
         return Feature(output.name, "code", output, tuple(each.num_codes for each in codes))
-    is_scaled = all(isinstance(each, Scale | Encode | Tokenize) for each in parts)
+    is_scaled = all(isinstance(each, Scale | ExpandDate | Encode | Tokenize) for each in parts)
     return Feature(output.name, "row", output, is_scaled=is_scaled)
 
 
@@ -181,8 +176,9 @@ def _classify_by_shape(output: Output, makers: _Makers, *, is_scaled: bool) -> F
     name, shape = output.name, output.shape
     mask = makers.find_mask(output)
     if not shape:
-        owner, transform = makers.find(name)  # the indicator of a number has no bins
-        edges = transform.scaled_edges if isinstance(transform, Scale) and owner == name else ()
+        owner, transform = makers.find(name)
+        is_own = owner == name  # the indicator of a number has no bins
+        edges = transform.scaled_edges if is_own and isinstance(transform, Scale | ExpandDate) else ()
         # With the fewest digits that give the same float32, as they are part of the model's code.
         shown = tuple(float(str(edge)) for edge in edges)
         return Feature(name, "number", output, is_scaled=is_scaled, edges=shown)

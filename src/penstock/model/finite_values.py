@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumn, Mask, Ragged
 from penstock.dataset import Split
 from penstock.errors import FieldError
+from penstock.foundation.wording import override
 from penstock.statistics.summary import load_statistics
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
@@ -30,14 +31,6 @@ def check_finite(split: Split, pipeline: Pipeline, *, is_described: bool = True)
 
     For the train split, only fields are read that have NaN or infinity by the statistics of the manifest; for
     other splits, which are small, all fields are. Without statistics, the check of the loss finds NaN.
-
-    Args:
-        split: The records.
-        pipeline: Pipeline that makes inputs and targets from them.
-        is_described: Whether the manifest's statistics describe this split.
-
-    Raises:
-        FieldError: A field contains NaN or infinity; the message names the first records.
     """
     stored = None if split.manifest is None else split.manifest.statistics
     statistics = {} if stored is None else load_statistics(stored)
@@ -82,11 +75,11 @@ def _check_field(split: Split, name: str, allowed: tuple[bool, bool], role: str)
     if not rows:
         return
     named = ", ".join(map(str, rows[:_NUM_NAMED])) + (", …" if len(rows) > _NUM_NAMED else "")
+    scaled = override(name, "Scale(nan='missing')")
     advice = (
         "Fix these records, or store them without a value: training skips records without a target."
         if role == "target"
-        else f"Drop the field: --drop {name}, or {name}=None in Pipeline.fit; or treat NaN as missing: "
-        f"{name}=Scale(nan='missing') in Pipeline.fit, {{nan: missing}} for the field in a file for --config."
+        else f"Drop the field: {override(name, 'None')}; or treat NaN as missing: {scaled}."
     )
     raise FieldError(
         f"field {name!r} of split {split.name!r}",

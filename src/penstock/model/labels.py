@@ -16,19 +16,17 @@ from numpy.typing import NDArray
 
 from penstock.columns import Dense
 from penstock.dataset import Split
-from penstock.errors import FieldError, OptionError
+from penstock.errors import FieldError
+from penstock.foundation.wording import override
+from penstock.model.class_outputs import check_loss
 from penstock.model.logits import find_losses, name_loss
 from penstock.model.signature import find_outputs, is_graph, name_outputs
 from penstock.model.task import Task
+from penstock.schema.scalar import find_labelled_rows
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.pipeline import Pipeline
 
-_ROWS_WANTED: Final = (
-    "categorical",
-    "kl_divergence",
-    "kullback",
-)  # losses that need one row of probabilities per record
 _BLOCK_ROWS: Final = 1 << 16
 
 
@@ -53,24 +51,12 @@ def check_labels(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeli
     """Raise an error for labels that do not fit the loss: fractions for classes, or unknown classes.
 
     All labels of the split are read, and no other fields.
-
-    Raises:
-        FieldError: A label is not valid; the message names the first such record.
-        OptionError: The loss of a target needs other labels than the pipeline makes.
     """
     losses = find_losses(model, tasks)
     for name, task in read_tasks(model, tasks).items():
         transform = pipeline.transforms.get(name)
         loss = name_loss(losses.get(name))
-        if task.kind in ("binary", "multiclass") and loss.startswith(_ROWS_WANTED):
-            better = "binary_crossentropy" if task.kind == "binary" else "sparse_categorical_crossentropy"
-            raise OptionError(
-                f"loss of target {name!r}",
-                field=name,
-                expected="a loss that takes class indices",
-                got=repr(loss),
-                advice=f"Compile the model with {better!r}.",
-            )
+        check_loss(task, loss)
         if isinstance(transform, Encode):
             _check_codes(split, name, transform)
         if not isinstance(transform, Keep) or transform.fitted is None or task.shape:
@@ -85,7 +71,7 @@ def _check_codes(split: Split, name: str, transform: Encode) -> None:
     for start in range(0, len(split), _BLOCK_ROWS):
         column: Any = split.columns(start, min(start + _BLOCK_ROWS, len(split)), fields=[name])[name]
         # Records without a label are counted and skipped elsewhere.
-        rows = np.arange(len(column)) if column.present is None else np.flatnonzero(column.present)
+        rows = np.flatnonzero(find_labelled_rows(split.schema[name], column))
         try:
             transform.apply(name, column.take(rows), None)
         except FieldError as error:
@@ -114,6 +100,5 @@ def _check_values(split: Split, name: str, low: int, high: int, *, is_whole: boo
                 record=start + row,
                 expected=f"{low} or {high}" if high == 1 and is_whole else f"{low} to {high}",
                 got=values[row].item(),
-                advice=f"Fix the record; or encode the values as classes: {name}=Encode() in Pipeline.fit, "
-                "{kind: encode} for the field in a file for --config.",
+                advice=f"Fix the record; or encode the values as classes: {override(name, 'Encode()')}.",
             )

@@ -39,13 +39,7 @@ def find_logits(
     The loss of a compiled model decides. Otherwise the last activation does: without one, outputs are logits.
     If the last activation is unknown, the model is called on random numbers, and its outputs are checked.
 
-    Args:
-        model: The model; a subclassed one must have been built.
-        tasks: Task of each target.
-        pipeline: Pipeline that defines the inputs of a subclassed model.
-
-    Raises:
-        OptionError: A loss for probabilities gets logits, or the reverse; or it cannot be found out.
+    `model`: the model; a subclassed one must have been built.
     """
     losses = find_losses(model, tasks)
     tensors = _find_tensors(model, tasks)

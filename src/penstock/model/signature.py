@@ -27,12 +27,7 @@ def find_inputs(model: keras.Model, names: Collection[str] = ()) -> dict[str, An
     The names are the keys of the dict that it was created from, or the names of its `keras.Input`s. The only
     input of a model that was not created from a dict takes the only name of `names`.
 
-    Args:
-        model: The model.
-        names: Names of the inputs of the pipeline that feeds it, if there is one.
-
-    Raises:
-        OptionError: The inputs are nested, or not declared yet.
+    `names`: names of the inputs of the pipeline that feeds it, if there is one.
     """
     if isinstance(model, keras.Sequential):
         try:
@@ -71,11 +66,7 @@ def find_outputs(model: keras.Model) -> Any:
 
 
 def name_outputs(model: keras.Model, targets: Iterable[str], outputs: Any) -> dict[str, Any]:
-    """Return the outputs of a model, symbolic or arrays, by the names of the targets.
-
-    Raises:
-        OptionError: There are more or fewer outputs than targets, or they cannot be matched by name.
-    """
+    """Return the outputs of a model, symbolic or arrays, by the names of the targets."""
     wanted = tuple(targets)
     if isinstance(outputs, Mapping):
         return _match_names(model, wanted, outputs)

@@ -6,7 +6,6 @@ In: a fitted pipeline. Out: `Task`s by target, which define output layers, losse
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias
 
@@ -14,6 +13,7 @@ import numpy as np
 
 from penstock.errors import OptionError, TrainingDataError
 from penstock.foundation.wording import show
+from penstock.schema.date import Date, DateUnit
 from penstock.transform.category import Encode
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
@@ -44,6 +44,7 @@ class Task:
         method: Scaling method of a regression target in a batch, one of `Scale`.
         shift: Number that scaling subtracts.
         factor: Number that scaling multiplies by.
+        unit: Unit of the stored numbers of a date; None for other targets.
 
     Example:
         >>> Task("adopted", "binary", ("no", "yes")).units
@@ -59,6 +60,7 @@ class Task:
     method: str = "none"
     shift: float = 0.0
     factor: float = 1.0
+    unit: DateUnit | None = None
 
     @property
     def units(self) -> int:
@@ -91,29 +93,27 @@ class Task:
         logs = ops.sign(values) * ops.log1p(ops.abs(values)) if self.method == "log1p" else values
         return (logs - self.shift) * self.factor
 
-    def restored(self, stored: Mapping[str, Any]) -> Task:
+    def restored(self, kind: Kind, num_labels: int) -> Task:
         """Return the task as a user's own loss defined it: whole numbers may have been classes.
 
         Args:
-            stored: Kind and number of labels that the run has recorded; may be empty.
+            kind: Kind that the run has recorded.
+            num_labels: Number of labels that the run has recorded.
         """
-        if self.kind != "regression" or stored.get("kind") != "multiclass":
+        if self.kind != "regression" or kind != "multiclass":
             return self
-        return replace(self, kind="multiclass", labels=tuple(range(int(stored["labels"]))))
+        return replace(self, kind="multiclass", labels=tuple(range(num_labels)))
 
     def describe(self) -> str:
         """Return a short text for the task."""
         if self.kind == "regression":
-            return "regression" if not self.shape else f"regression of {self.units} numbers"
+            what = f" of {self.units} numbers" if self.shape else " of dates" if self.unit is not None else ""
+            return f"regression{what}"
         return f"{self.kind}, {len(self.labels)} labels"
 
 
 def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
-    """Return the task of each target of a pipeline.
-
-    Raises:
-        OptionError: There is no target, or one that cannot be predicted.
-    """
+    """Return the task of each target of a pipeline."""
     if not pipeline.targets:
         names = list(pipeline.schema)
         listed = ", ".join(names[:_MAX_LISTED]) + (", …" if len(names) > _MAX_LISTED else "")
@@ -121,15 +121,24 @@ def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
             "targets of the pipeline",
             expected="a field to predict",
             got="no target",
-            advice="Choose one: --target NAME, in Python target='NAME' of ps.convert, ps.open or ps.train. "
-            f"The fields are {listed}.",
+            advice=f"Choose one: `target=NAME`. The fields are {listed}.",
         )
     transforms = pipeline.transforms
     for name, transform in transforms.items():
         if name in pipeline.targets and isinstance(transform, Scale) and transform.indicator:
             expected = "a target without an indicator"
             raise _make_error(name, expected, f"{transform!r}, which adds an indicator")
-    return {name: _find_task(output, transforms.get(name)) for name, output in pipeline.targets.items()}
+    tasks = {name: _find_task(output, transforms.get(name)) for name, output in pipeline.targets.items()}
+    dates = {name: each for name, each in pipeline.schema.items() if isinstance(each, Date)}
+    return {
+        name: _predict_dates(task, dates[name]) if name in dates and name in transforms else task
+        for name, task in tasks.items()
+    }
+
+
+def _predict_dates(task: Task, field: Date) -> Task:
+    """Return the task with the unit of its dates, unless they are classes."""
+    return replace(task, unit=field.unit) if task.kind == "regression" else task
 
 
 def _find_task(output: Output, transform: Any) -> Task:
@@ -164,12 +173,14 @@ def _find_classes(name: str, shape: tuple[int, ...], transform: Encode) -> Task:
         return Task(name, "multilabel", labels, shape)
     if transform.output != "index" or shape or transform.num_codes != len(labels):
         expected = "classes as codes from 0: Encode(unknown='error', missing='error'), or sets of classes"
-        raise _make_error(name, expected, repr(transform))
+        advice = (
+            "Leave out the settings of this field, such as those in the table `fields` of a "
+            "configuration file: they may be from a run that read it as an input."
+        )
+        raise _make_error(name, expected, repr(transform), advice)
     if len(labels) < 2:
         got = f"{len(labels)}: {show(labels[0])} in all records" if labels else "no class"
-        advice = (
-            "Choose another target: --target NAME, in Python target='NAME'; or add records of other classes."
-        )
+        advice = "Choose another target: `target=NAME`; or add records of other classes."
         raise _make_error(name, "at least two classes", got, advice)
     return Task(name, "binary" if len(labels) == 2 else "multiclass", labels)
 

@@ -28,10 +28,8 @@ NUM_BINS: Final = 15
 def apply_temperature(kind: Kind, predicted: NDArray[Any], temperature: float) -> NDArray[Any]:
     """Return probabilities whose logits are divided by a temperature.
 
-    Args:
-        kind: Kind of the task.
-        predicted: Probabilities: (n, labels) for several labels, else of the second label.
-        temperature: The temperature; 1 returns the probabilities unchanged.
+    `predicted`: probabilities: (n, labels) for several labels, else of the second label. `temperature`: the
+    temperature; 1 returns the probabilities unchanged.
 
     Example:
         >>> apply_temperature("binary", np.array([0.5, 0.9]), 2.0)

@@ -6,6 +6,7 @@ Loads no Keras, so that scores can be computed without it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -56,7 +57,7 @@ class Labelled:
             record=self.first[0],
             expected="a value in each record",
             got=f"no value in {count(self.num_missing, 'record')}: {rows}",
-            advice="Skip them: --unlabelled drop, in Python unlabelled='drop'; or complete the data.",
+            advice="Skip them: `unlabelled='drop'`; or complete the data.",
         )
 
 
@@ -64,48 +65,56 @@ def find_labelled(source: LoadedSplit, pipeline: Pipeline, num_threads: int = 1)
     """Find the records of a split that have every target of a pipeline.
 
     Only the targets that records may lack are read. A target with a default is never missing.
-
-    Args:
-        source: The records.
-        pipeline: Pipeline whose targets are needed.
-        num_threads: Number of threads that read.
-
-    Raises:
-        OptionError: The name of a target cannot be written in a filter.
     """
-    names = _list_optional(source.schema, pipeline)
+    words = _list_unlabelled(source.schema, pipeline)
+    names = tuple(words)
     if not names:
         return Labelled(None, len(source.rows))
     for name in names:
         if "`" in name:
-            advice = "Rename it: penstock convert --rename OLD=NEW, in Python ps.convert(…, rename={…})."
+            advice = "Rename it: `ps.convert(SOURCE, OUT, rename={'OLD': 'NEW'})`."
             expected = "a name without a backtick, as a filter selects the records with this target"
             raise OptionError(f"target {show(name)}", field=name, expected=expected, got=name, advice=advice)
     # Search for records that lack a target, not for those that have all: a bad, skipped record is neither.
     lacking = filter_rows(
         source.rows,
         source.schema,
-        parse_expression(" or ".join(f"`{name}` is None" for name in names), source.schema),
+        parse_expression(" or ".join(map(_say_lacking, words.items())), source.schema),
         source.losses,
         strict=source.strict,
         num_threads=num_threads,
     )
     if not len(lacking):
         return Labelled(None, len(source.rows), targets=names)
-    text = " and ".join(f"`{name}` is not None" for name in names)
+    text = " and ".join(map(_say_labelled, words.items()))
     first = lacking.select(np.arange(min(_NUM_NAMED, len(lacking)))).tolist()
     return Labelled(text, len(source.rows) - len(lacking), len(lacking), names, tuple(first))
 
 
-def _list_optional(schema: Schema, pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the targets that may be missing and that no transform replaces by a value."""
-    roles = pipeline.schema
-    return tuple(
-        name
+def _say_lacking(target: tuple[str, Sequence[str]]) -> str:
+    """Return an expression for the records that lack a target."""
+    name, words = target
+    return " or ".join([f"`{name}` is None", *(f"`{name}` == {word!r}" for word in words)])
+
+
+def _say_labelled(target: tuple[str, Sequence[str]]) -> str:
+    """Return an expression for the records that have a target."""
+    name, words = target
+    return " and ".join([f"`{name}` is not None", *(f"`{name}` != {word!r}" for word in words)])
+
+
+def _list_unlabelled(schema: Schema, pipeline: Pipeline) -> dict[str, list[str]]:
+    """Return the targets that may be missing and that no transform replaces by a value.
+
+    With each are the texts of records without a label, except those that are classes of the pipeline.
+    """
+    classes, roles = pipeline.classes, pipeline.schema
+    return {
+        name: [each for each in getattr(schema[name], "unlabelled", ()) if each not in classes.get(name, ())]
         for name, transform in pipeline.transforms.items()
         if roles[name].role == "target"
         and name in schema
         and schema[name].optional
         and schema[name].default is None
         and getattr(transform, "missing", "error") in _UNFILLED
-    )
+    }

@@ -7,20 +7,21 @@ the field; the representation of its values. Pure decisions: no data is read her
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.errors import SchemaError
-from penstock.foundation.wording import count, show
+from penstock.foundation.wording import count, declare, show
 from penstock.plan.profile import ColumnProfile, ItemProfile, RawKind
+from penstock.schema.date import DateUnit, choose_unit
 from penstock.schema.declaration import Representation, TypeName
 from penstock.schema.value_kind import StringKind, ValueCounts, classify_numbers, classify_strings
 
 _PLAIN: Final[Mapping[RawKind, tuple[TypeName | None, str]]] = {
     "bool": ("category", "true or false, stored as 1 and 0"),
-    "date": ("number", "dates, stored as days since 1970-01-01"),
-    "time": ("number", ""),
+    "date": ("date", "dates, stored as days since 1970-01-01"),
+    "time": ("date", "points in time, stored as microseconds since 1970-01-01 UTC"),
     "image": ("image", "images"),
     "mixed": (None, "values of several types"),
     "other": (None, "no field type holds values of this type"),
@@ -62,15 +63,12 @@ class InferredType:
 def infer_type(column: str, profile: ColumnProfile, *, is_target: bool, is_whole: bool) -> InferredType:
     """Infer the type of a column.
 
-    Args:
-        column: Name of the column; a name such as `id` counts if all values are distinct.
-        profile: Profile of the column.
-        is_target: Whether the column is a target: a few whole numbers are then classes.
-        is_whole: Whether all rows were read.
-
     Whether the field is optional does not depend on its type. It is optional if values were missing. If not
     all rows were read, every field except a target is optional: an empty cell in row three million must not
     be an error.
+
+    `column`: name of the column; a name such as `id` counts if all values are distinct. `is_target`: whether
+    the column is a target: a few whole numbers are then classes.
     """
     if profile.num_present == 0:
         return _infer_empty(profile, is_whole)
@@ -95,19 +93,20 @@ def _leave_out(column: str, profile: ColumnProfile) -> str:
     if _are_row_numbers(column, profile):
         return (
             f"whole numbers that count the rows{_show_range(profile, before=', ')}, which a model can only "
-            f"memorize. Use '--number {column}' if they are quantities."
+            f"memorize. Use {declare(column, 'Number()')} if they are quantities."
         )
-    flags = ""
+    use = ""
     if _are_whole(profile) and classify_numbers(column, _count(profile), is_target=False) == "identifier":
-        flags = f"'--number {column}' or '--category {column}' to use it"
+        classes = declare(column, "Category('int64')")
+        use = f"{declare(column, 'Number()')} or {classes} to use it"
     elif _is_token_column(profile) and _classify_texts(column, profile, is_target=False) == "identifier":
-        flags = f"'--text {column}' or '--category {column}' to use it"
-    if not flags:
+        use = f"{declare(column, 'Text()')} or {declare(column, 'Category()')} to use it"
+    if not use:
         return ""
     distinct = "nearly all values are distinct"
     if profile.num_distinct is not None:
         distinct = f"{profile.num_distinct} distinct values in {count(profile.num_present, 'row')}"
-    return f"identifiers by their name, {distinct}, which a model can only memorize. Use {flags}."
+    return f"identifiers by their name, {distinct}, which a model can only memorize. Use {use}."
 
 
 def _are_row_numbers(column: str, profile: ColumnProfile) -> bool:
@@ -151,8 +150,8 @@ def _infer_empty(profile: ColumnProfile, is_whole: bool) -> InferredType:
 def _decide(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName | None, str]:
     if profile.reads_as in _PLAIN:
         type_name, reason = _PLAIN[profile.reads_as]
-        if profile.reads_as == "time":
-            reason = _describe_times(profile.type_text)
+        if profile.reads_as == "time" and not _are_moments(profile.type_text):
+            type_name, reason = "number", _describe_durations(profile.type_text)
         return type_name, reason if profile.kind == "text" else f"{profile.type_text}: {reason}"
     if profile.reads_as in ("list", "array"):
         return _decide_items(profile)
@@ -171,12 +170,15 @@ def _describe_list_times(list_type: str) -> str:
     return ", times stored as microseconds" if re.search(r"time(stamp|32|64)\[|duration", list_type) else ""
 
 
-def _describe_times(type_text: str) -> str:
+def _are_moments(type_text: str) -> bool:
+    """Return whether values of a type of times are points in time, not times of day or durations."""
+    return not type_text.startswith(("duration", "time32", "time64"))
+
+
+def _describe_durations(type_text: str) -> str:
     if type_text.startswith("duration"):
         return "durations, stored as microseconds"
-    if type_text.startswith(("time32", "time64")):
-        return "times of day, stored as microseconds since midnight"
-    return "points in time, stored as microseconds since 1970-01-01 UTC"
+    return "times of day, stored as microseconds since midnight"
 
 
 def _decide_number(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
@@ -265,24 +267,9 @@ _SEQUENCE_DTYPES: Final = {"b": "int64", "i": "int64", "u": "int64", "f": "float
 def find_attributes(type_name: TypeName, profile: ColumnProfile, *, is_whole: bool) -> dict[str, Any]:
     """Return the attributes of a field that follow from the data.
 
-    Args:
-        type_name: Type of the field.
-        profile: Profile of the column.
-        is_whole: Whether all rows were read; only then are all values of a category known.
+    `is_whole`: whether all rows were read; only then are all values of a category known.
     """
-    if type_name == "number":
-        return {"dtype": "int64" if profile.reads_as in ("int", "bool", "date", "time") else "float32"}
-    if type_name == "category":
-        return _find_domain(profile, is_whole)
-    if type_name == "image" and len(profile.formats) == 1:
-        name = next(iter(profile.formats))
-        return {} if name == "unknown" else {"format": name}
-    if type_name == "sequence" and profile.items is not None:
-        return _find_list(profile.items)
-    if type_name == "tensor" and profile.items is not None and profile.items.shape is not None:
-        dtype = profile.items.dtype
-        return {"shape": list(profile.items.shape), **({"dtype": dtype} if dtype else {})}
-    return {}
+    return ATTRIBUTES[type_name](profile, is_whole)
 
 
 def merge_attributes(inferred: Mapping[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
@@ -330,18 +317,14 @@ def find_representation(
 
 
 def check_shape(column: str, attributes: Mapping[str, Any]) -> None:
-    """Check that the shape of a tensor is declared or inferred.
-
-    Raises:
-        SchemaError: The shape is unknown.
-    """
+    """Check that the shape of a tensor is declared or inferred."""
     if "shape" not in attributes:
         raise SchemaError(
             f"shape of column {show(column)} as a tensor",
             field=column,
             expected="one shape in all rows",
             got="no shape, or different shapes",
-            advice=f"Declare it: '--tensor {column}:64x64:float32' or fields.Tensor((64, 64)). "
+            advice=f"Declare it, such as {declare(column, 'Tensor((64, 64))')}. "
             "Use a sequence for values of different lengths.",
         )
 
@@ -362,6 +345,18 @@ def _find_domain(profile: ColumnProfile, is_whole: bool) -> dict[str, Any]:
     return {"dtype": "string", **(domain if profile.kind == "text" and profile.reads_as != "float" else {})}
 
 
+def _find_unit(profile: ColumnProfile) -> DateUnit:
+    """Return the unit of a column that is declared as dates: of texts and numbers, by their size."""
+    if profile.reads_as in ("date", "time"):
+        return "days" if profile.reads_as == "date" else "microseconds"
+    text = profile.text
+    if profile.reads_as in ("int", "float"):  # floats hold whole numbers beside missing ones
+        return choose_unit(profile.low, profile.high)
+    if text is None or text.date_kind is not None:
+        return "days" if text is None or text.date_kind == "date" else "microseconds"
+    return "days" if text.max_bytes <= len("2024-01-31") else "microseconds"
+
+
 def _find_list(items: ItemProfile) -> dict[str, Any]:
     dtype = items.dtype
     if dtype not in ("string", "bytes"):
@@ -371,6 +366,39 @@ def _find_list(items: ItemProfile) -> dict[str, Any]:
     # A list of lists is a sequence of steps, each a flat list.
     step = items.step if items.step is not None and len(items.step) == 1 else None
     return {"dtype": dtype, "shape": None if step is None else list(step), "stored": "feature_list"}
+
+
+def _find_nothing(_: ColumnProfile, __: bool) -> dict[str, Any]:
+    return {}
+
+
+def _find_number(profile: ColumnProfile, _: bool) -> dict[str, Any]:
+    return {"dtype": "int64" if profile.reads_as in ("int", "bool", "date", "time") else "float32"}
+
+
+def _find_format(profile: ColumnProfile, _: bool) -> dict[str, Any]:
+    name = next(iter(profile.formats)) if len(profile.formats) == 1 else "unknown"
+    return {} if name == "unknown" else {"format": name}
+
+
+def _find_array(profile: ColumnProfile, _: bool) -> dict[str, Any]:
+    items = profile.items
+    if items is None or items.shape is None:
+        return {}
+    return {"shape": list(items.shape), **({"dtype": items.dtype} if items.dtype else {})}
+
+
+# How the attributes of each type of field follow from a profile, and from whether all rows were read.
+ATTRIBUTES: Final[Mapping[TypeName, Callable[[ColumnProfile, bool], dict[str, Any]]]] = {
+    "number": _find_number,
+    "category": _find_domain,
+    "date": lambda profile, _: {"unit": _find_unit(profile)},
+    "text": _find_nothing,
+    "image": _find_format,
+    "bytes": _find_nothing,
+    "sequence": lambda profile, _: {} if profile.items is None else _find_list(profile.items),
+    "tensor": _find_array,
+}
 
 
 def _kind_letter(dtype: str) -> str:

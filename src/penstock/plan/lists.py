@@ -98,7 +98,7 @@ def drop_texts(values: SequenceOf[Any]) -> list[Any]:
 
 
 def describe_lists(lists: SequenceOf[list[Any]]) -> ItemProfile:
-    """Return the profile of lists of Python objects, such as those of JSON texts."""
+    """Return the profile of lists of Python objects, such as lists in JSON texts."""
     try:
         return _describe_arrow(pa.chunked_array([pa.array(lists)]))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

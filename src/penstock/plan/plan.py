@@ -13,10 +13,11 @@ from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import list_choices, show
-from penstock.schema.declaration import NanMeaning, Representation
+from penstock.schema.date_order import DateOrder
+from penstock.schema.declaration import Representation
 from penstock.schema.field import Field, check_choice
 from penstock.schema.json_form import dump_fields
-from penstock.schema.number_format import NumberFormat
+from penstock.schema.number_format import NanMeaning, NumberFormat
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 
@@ -41,6 +42,7 @@ class ColumnPlan:
         missing: Texts that mark a missing value in this column, in addition to those of the whole source.
         nan: Meaning of NaN in a column of single numbers.
         numbers: Format of numbers in texts, if they are not written as in Python.
+        dates: Order of day, month and year in texts, if they are not in ISO 8601.
         reason: Reason for this field, one phrase; "declared" if the user declared it.
         warnings: Warnings about the column, with the option that changes the decision.
         is_cautious: Whether the field is optional only because not all rows were read.
@@ -58,6 +60,7 @@ class ColumnPlan:
     missing: tuple[str, ...] = ()
     nan: NanMeaning = "missing"
     numbers: NumberFormat | None = None
+    dates: DateOrder | None = None
 
     def __post_init__(self) -> None:
         if self.form == "value" and self.nan == "missing":
@@ -115,11 +118,7 @@ class Plan:
 
     @cached_property
     def schema(self) -> Schema:
-        """Schema of the data set that is written.
-
-        Raises:
-            SchemaError: The fields contradict each other, for example two ids.
-        """
+        """Schema of the data set that is written."""
         return Schema({each.name: each.field for each in self.columns})
 
     @property
@@ -132,8 +131,7 @@ class Plan:
 
         A field that is optional only because not all rows were read becomes required if no row lacks it.
 
-        Args:
-            missing: Number of rows that lack each field, by field name.
+        `missing`: number of rows that lack each field, by field name.
         """
         fields = {
             each.name: dataclasses.replace(each.field, optional=False)
@@ -164,11 +162,15 @@ def _default_attributes(cls: type[Field]) -> dict[str, Any]:
 def _dump_column(plan: ColumnPlan, declaration: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON form of a column's plan, without attributes that have their default."""
     defaults = _default_attributes(type(plan.field))
-    # The dtype of a number is written even if it is the default: users look for it and change it.
+    # The dtype of a number and the unit of a date are written even if they are the default: users look for
+    # them and change them.
     form = {
         key: value
         for key, value in declaration.items()
-        if key not in defaults or value != defaults[key] or (key == "dtype" and value != "string")
+        if key not in defaults
+        or value != defaults[key]
+        or (key == "dtype" and value != "string")
+        or key == "unit"
     }
     if plan.form != "value":
         form["from"] = plan.form
@@ -178,6 +180,8 @@ def _dump_column(plan: ColumnPlan, declaration: Mapping[str, Any]) -> dict[str, 
         form["nan"] = plan.nan
     if plan.numbers is not None:
         form |= plan.numbers.to_form()
+    if plan.dates is not None:
+        form["date_order"] = plan.dates
     if plan.name != plan.column:
         form["name"] = plan.name
     return form

@@ -7,13 +7,13 @@ raises a `SchemaError` that names the line. Comments are ignored when a file is 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import yaml
 
 from penstock.errors import SchemaError
-from penstock.foundation.safe_yaml import add_line, parse_yaml, read_yaml
+from penstock.foundation.safe_yaml import add_line, read_yaml
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.schema.declaration import load_plan_declaration
 
@@ -31,51 +31,30 @@ _MAX_ENTRY_CHARS: Final = 56
 _HEADER: Final = "# penstock plan: edit, then run  penstock convert SOURCE OUT --plan-file THIS_FILE"
 
 
-def dump_yaml(plan: Plan) -> str:
-    """Return a plan as YAML, with reasons and warnings as comments."""
+def dump_yaml(plan: Plan, word: Callable[[str], str] = str) -> str:
+    """Return a plan as YAML, with reasons and warnings as comments, in the form that `word` gives them."""
     form = plan.to_form()
     kept = [each for each in plan if not each.is_absent]
     entries = {each.column: _write_entry(each.column, form["columns"][each.column]) for each in kept}
     width = max((len(entry) for entry in entries.values() if len(entry) <= _MAX_ENTRY_CHARS), default=0)
     lines = [_HEADER, "columns:"]
     for each in kept:
-        lines += [f"  # warning: {_fit_line(warning)}" for warning in each.warnings]
-        comment = f"  # {_fit_line(_word_comment(each))}" if each.reason else ""
+        lines += [f"  # warning: {_fit_line(word(warning))}" for warning in each.warnings]
+        comment = f"  # {_fit_line(word(_word_comment(each)))}" if each.reason else ""
         lines.append(f"  {entries[each.column]:{width}}{comment}".rstrip())
     if plan.dropped:
         lines.append("drop:")
-        lines += [f"  - {_write_flow(name)}  # {_fit_line(why)}" for name, why in plan.dropped.items()]
+        lines += [f"  - {_write_flow(name)}  # {_fit_line(word(why))}" for name, why in plan.dropped.items()]
     return "\n".join(lines) + "\n"
 
 
-def load_yaml(text: str, path: str | None = None) -> dict[str, Any]:
-    """Return the content of a plan file as the dict that `PlanOverrides` takes.
-
-    Args:
-        text: Text of the file.
-        path: Path of the file, for error messages.
-
-    Raises:
-        SchemaError: The text is not valid YAML or not a plan; the message names the line.
-    """
-    return _check_plan(*parse_yaml(text, _KIND, root="", path=path), path)
-
-
 def read_plan(given: str | os.PathLike[str] | Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan as a dict, given as a dict or as the path of a plan file.
-
-    Raises:
-        NoSuchPathError: The file does not exist.
-        SchemaError: The content is not a plan.
-    """
+    """Return a plan as a dict, given as a dict or as the path of a plan file."""
     if isinstance(given, Mapping):
         load_plan_declaration(given)
         return dict(given)
     path = os.fspath(given)
-    return _check_plan(*read_yaml(path, _KIND, root="", max_bytes=MAX_BYTES), path)
-
-
-def _check_plan(form: Any, lines: Mapping[str, int], path: str | None) -> dict[str, Any]:
+    form, lines = read_yaml(path, _KIND, root="", max_bytes=MAX_BYTES)
     try:
         load_plan_declaration(form)
     except SchemaError as error:

@@ -1,7 +1,7 @@
 """Make the plan of a conversion from user overrides, declarations of the source, and its first rows.
 
-In: a source and `PlanOverrides`. Out: a `Plan`. User overrides take precedence over declarations of the
-source, and those over what is inferred from the rows.
+In: a source, `PlanOverrides` and options. Out: a `Plan`. User overrides take precedence over declarations of
+the source, and those over what is inferred from the rows.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from penstock.plan.inference import (
     merge_attributes,
 )
 from penstock.plan.plan import ColumnPlan, Plan
+from penstock.plan.plan_file import read_plan
 from penstock.plan.profile import ColumnProfile, SourceProfile
 from penstock.plan.survey import survey_blocks
+from penstock.plan.target_texts import may_hold_words
 from penstock.plan.warnings import list_warnings
+from penstock.schema.date import Date
 from penstock.schema.declaration import (
     FIELD_CLASSES,
     ColumnDeclaration,
-    NanMeaning,
     PlanDeclaration,
     Representation,
     TypeName,
@@ -38,7 +40,8 @@ from penstock.schema.declaration import (
 )
 from penstock.schema.field import Field
 from penstock.schema.number_format import NumberFormat
-from penstock.schema.scalar import Category, Number
+from penstock.schema.scalar import MISSING_LABELS, Category, Number
+from penstock.settings.conversion import ConvertOptions
 from penstock.source.block import PeekedSource, Source
 
 _DECLARED, _NOT_IN_SCHEMA = "declared", "not in the given schema"
@@ -61,14 +64,9 @@ class PlanOverrides:
         target: Name of the column to predict, or several names.
         weight: Name of the column with sample weights.
         id: Name of the column that identifies each row.
-        drop: Names of columns to leave out.
-        rename: Names of fields, by column.
-        form: Content of a plan file, as `load_yaml` returns it.
-        nan: Meaning of NaN in columns for which the plan file does not declare it.
-        numbers: Format of numbers in texts of columns for which the plan file does not declare it.
 
-    `fields` takes precedence over `types`, `types` over the plan file, and the plan file over the
-    declarations of the source.
+    `fields` takes precedence over `types`, `types` over a plan, and a plan over the declarations of the
+    source.
     """
 
     schema: Mapping[str, Field] | None = None
@@ -77,11 +75,6 @@ class PlanOverrides:
     target: str | SequenceOf[str] | None = None
     weight: str | None = None
     id: str | None = None
-    drop: SequenceOf[str] = ()
-    rename: Mapping[str, str] = field(default_factory=dict)
-    form: Mapping[str, Any] | None = None
-    nan: NanMeaning = "missing"
-    numbers: NumberFormat | None = None
 
     def __post_init__(self) -> None:
         for name, given in (("schema", self.schema), ("fields", self.fields)):
@@ -103,22 +96,22 @@ class PlanOverrides:
                 raise OptionError(f"column {show(name)}", expected="one role", got="two", field=name)
 
 
-def make_plan(source: Source, overrides: PlanOverrides | None = None) -> Plan:
+def make_plan(
+    source: Source, overrides: PlanOverrides | None = None, options: ConvertOptions | None = None
+) -> Plan:
     """Decide which field every column of a source becomes.
 
     Only the first rows are read. Pass a source that can be read only once as a `PeekedSource`, which keeps
     these rows for the conversion.
-
-    Raises:
-        UnknownNameError: An override names a column that does not exist.
-        SchemaError: The overrides contradict each other or the data.
     """
     peeked = source if isinstance(source, PeekedSource) else PeekedSource(source)
     columns = list(peeked.head[0].columns if peeked.head else peeked.declared)
     if not columns:
         raise SchemaError(f"{source.name}: columns", expected="at least one", got="none")
     try:
-        declarations = _Declarations(columns, _list_declared(peeked), overrides or PlanOverrides())
+        declarations = _Declarations(
+            columns, _list_declared(peeked), overrides or PlanOverrides(), options or ConvertOptions()
+        )
     except UnknownNameError as error:  # perhaps because of how the file was read
         error.advice = " ".join([error.advice or "", *(f"{note.rstrip('.')}." for note in peeked.notes)])
         raise
@@ -128,7 +121,8 @@ def make_plan(source: Source, overrides: PlanOverrides | None = None) -> Plan:
         is_whole=peeked.is_whole,
         targets=declarations.with_role("target"),
         words=words,
-        numbers=declarations.list_formats(columns, overrides),
+        numbers=declarations.list_formats(columns),
+        labels=declarations.list_labels(),
     )
     planner = _Planner(profile, declarations)
     for column in columns:
@@ -157,28 +151,37 @@ class _Declarations:
         dropped: Reason of each column that is dropped on request.
         absent: Optional fields of a given schema for which the source has no column.
         nan: Meaning of NaN in columns whose declaration leaves it open.
+        dates: Order of dates in columns whose declaration leaves it open.
     """
 
     def __init__(
-        self, columns: SequenceOf[str], declared: Mapping[str, ColumnDeclaration], overrides: PlanOverrides
+        self,
+        columns: SequenceOf[str],
+        declared: Mapping[str, ColumnDeclaration],
+        overrides: PlanOverrides,
+        options: ConvertOptions,
     ) -> None:
         self._names = dict.fromkeys(columns)  # a dict, because every given name is looked up
         self.columns = dict(declared)
         self.by_user: dict[str, ColumnDeclaration] = {}
         self.absent: dict[str, Field] = {}
-        self.nan = overrides.nan
-        form = PlanDeclaration({}) if overrides.form is None else load_plan_declaration(overrides.form)
-        self._need([*form.columns, *form.drop, *overrides.rename, *overrides.drop])
+        self.nan = options.nan
+        self.dates = options.date_order
+        self._numbers = options.numbers
+        form = PlanDeclaration({})
+        if options.plan is not None:
+            form = load_plan_declaration(read_plan(options.plan))
+        self._need([*form.columns, *form.drop, *options.rename, *options.drop])
         for column, entry in form.columns.items():
             self._put(column, entry)
         self._renamed = {each.name: column for column, each in form.columns.items() if each.name is not None}
-        for column, name in overrides.rename.items():
+        for column, name in options.rename.items():
             self._renamed[name] = column
             self._put(column, ColumnDeclaration(name=name))
         for name, given in overrides.types.items():
             entry = given if isinstance(given, ColumnDeclaration) else ColumnDeclaration(given)
             self._put(self._find(name), entry)
-        self.dropped = dict.fromkeys([*form.drop, *overrides.drop], _DECLARED)
+        self.dropped = dict.fromkeys([*form.drop, *options.drop], _DECLARED)
         if overrides.schema is not None:
             self._keep_schema(overrides.schema)
         for name, each in overrides.fields.items():
@@ -187,17 +190,23 @@ class _Declarations:
             self._give_role(role, [names] if isinstance(names, str) else list(names or ()))
         self._refuse_contradiction()
 
-    def list_formats(
-        self, columns: SequenceOf[str], overrides: PlanOverrides | None
-    ) -> dict[str, NumberFormat]:
+    def list_formats(self, columns: SequenceOf[str]) -> dict[str, NumberFormat]:
         """Return the declared formats of numbers, by column."""
-        usual = None if overrides is None else overrides.numbers
+        usual = self._numbers
         declared = {name: each.numbers for name, each in self.columns.items() if each.numbers is not None}
         return declared if usual is None else {**dict.fromkeys(columns, usual), **declared}
 
     def with_role(self, role: str) -> tuple[str, ...]:
         """Return the columns that are declared to have a role."""
         return tuple(name for name, each in self.columns.items() if each.attributes.get("role") == role)
+
+    def list_labels(self) -> tuple[str, ...]:
+        """Return the targets for which neither a type nor texts of missing values are declared."""
+        return tuple(
+            name
+            for name in self.with_role("target")
+            if self.columns[name].type_name is None and self.columns[name].missing is None
+        )
 
     def _keep_schema(self, schema: Mapping[str, Field]) -> None:
         kept = set()
@@ -257,7 +266,7 @@ def _refuse_column(column: str, role: str, profile: ColumnProfile, reason: str) 
     """Return the error for a declared column without values that a field can hold."""
     if role == "target" and profile.kind == "empty":
         what, expected = f"target {show(column)}", "a label in at least one row"
-        advice = "Choose another target: --target NAME, in Python target='NAME'; or fill in its labels."
+        advice = "Choose another target: `target=NAME`; or fill in its labels."
     else:
         what, expected = f"column {show(column)}", "values that a field can hold"
         advice = "Declare its type, or do not declare the column."
@@ -271,6 +280,7 @@ class _Planner:
         self._profile = profile
         self._declarations = declarations
         self._has_id = bool(declarations.with_role("id"))
+        self._labels = frozenset(declarations.list_labels())
         self._has_commas = any(_has_commas(each) for each in profile.columns.values())
         self._fields: dict[tuple[object, ...], Field] = {}
         self.plans: list[ColumnPlan] = []
@@ -286,6 +296,8 @@ class _Planner:
         role = given.attributes.get("role", "input")
         nan = given.nan or self._declarations.nan
         profile = profile.with_nan() if nan == "value" else profile
+        if (order := given.dates or self._declarations.dates) is not None:
+            profile = profile.with_dates(order)
         inferred = infer_type(column, profile, is_target=role == "target", is_whole=self._profile.is_whole)
         type_name = given.type_name or inferred.type_name
         if type_name is None:
@@ -296,7 +308,7 @@ class _Planner:
         becomes_id = inferred.is_id and "role" not in given.attributes and not self._has_id
         is_unused = bool(inferred.left_out) and by_user is None and given.type_name is None and not becomes_id
         attributes = self._fill(column, type_name, given, profile)
-        if type_name != "number" and attributes.get("dtype") != "int64" and profile.markers:
+        if type_name not in ("number", "date") and attributes.get("dtype") != "int64" and profile.markers:
             profile = profile.with_markers()
             attributes = self._fill(column, type_name, given, profile)
         if becomes_id and given.type_name is None:
@@ -318,9 +330,13 @@ class _Planner:
         if self._has_commas and profile.text is not None and profile.text.may_be_grouped:
             warnings += (
                 "numbers are read with a decimal point, but other columns have decimal commas. Use "
-                "'--decimal ,' if the points separate thousands.",
+                "`decimal=','` if the points separate thousands.",
             )
+        missing = given.missing
+        if missing is None:
+            missing = self._find_missing(profile) if column in self._labels else tuple(profile.markers)
         is_cautious = planned.optional and planned.default is None and not profile.num_missing
+        order = given.dates or profile.date_order
         self.plans.append(
             ColumnPlan(
                 column,
@@ -330,11 +346,19 @@ class _Planner:
                 _word_reason(by_user, given, inferred.type_name, inferred.reason),
                 warnings if profile.num_present or by_user is None else (),
                 is_cautious and "optional" not in given.attributes,
-                missing=tuple(profile.markers) if given.missing is None else given.missing,
+                missing=missing,
                 nan=nan if _may_hold_nan(planned) else "missing",
                 numbers=_find_numbers(planned, form, profile, given.numbers),
+                dates=order if order and holds_dates(planned, form) else None,
             )
         )
+
+    def _find_missing(self, profile: ColumnProfile) -> tuple[str, ...]:
+        """Return the texts that mark a missing label in a target."""
+        if not may_hold_words(profile):
+            return tuple(profile.markers)
+        # Rows that were not read may have others.
+        return tuple(profile.unlabelled) if self._profile.is_whole else MISSING_LABELS
 
     def _make_field(self, type_name: TypeName, attributes: Mapping[str, Any]) -> Field:
         """Return a field; columns with equal attributes share one object."""
@@ -355,9 +379,7 @@ class _Planner:
         if not given.is_whole:
             found = find_attributes(type_name, profile, is_whole=self._profile.is_whole)
             attributes = merge_attributes(found, given.attributes)
-            is_target = attributes.get("role") == "target"
-            may_lack = profile.num_missing > 0 or (not self._profile.is_whole and not is_target)
-            if may_lack:
+            if profile.num_missing > 0 or not self._profile.is_whole:
                 attributes.setdefault("optional", True)
         if type_name == "tensor":
             check_shape(column, attributes)
@@ -391,6 +413,11 @@ def _has_commas(profile: ColumnProfile) -> bool:
 def holds_numbers(field: Field) -> bool:
     """Return whether a field holds one number per row."""
     return isinstance(field, Number) or (isinstance(field, Category) and field.dtype == "int64")
+
+
+def holds_dates(field: Field, form: Representation) -> bool:
+    """Return whether a field holds one date or point in time per row."""
+    return isinstance(field, Date) or form in ("date", "time")
 
 
 def _may_hold_nan(field: Field) -> bool:

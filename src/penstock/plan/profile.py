@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
+from penstock.schema.date_order import DateOrder
 from penstock.schema.number_format import NumberFormat
 
 RawKind: TypeAlias = Literal[
@@ -39,6 +41,9 @@ TextKind: TypeAlias = Literal["int", "float", "bool", "date", "time", "list"]
 NumberStyle: TypeAlias = Literal["currency", "percent", "grouped", "comma", "spaced"]
 """Style of a number that is not read as one: `$5.10`, `12 %`, `1,234`, `3,14`, ` 7`."""
 
+DateMixture: TypeAlias = Literal["zones", "times"]
+"""What is mixed in a column of dates that is kept as text: time zones, or dates and points in time."""
+
 MAX_VALUES: Final = 256
 """Maximum number of distinct values that a profile lists, the same as for TFRecords."""
 
@@ -61,9 +66,10 @@ class TextProfile:
     Attributes:
         reads_as: Kind of value that all texts can be read as, or None.
         num_numbers: Number of texts that are numbers, if only some are.
+        num_dates: Number of texts that are dates, if most are.
         num_tried: Number of texts that were checked for that.
         misfit: First text that is not a number, or not the name of an image, if most texts are.
-        misfits: Most frequent texts that are neither numbers nor markers of missing values.
+        misfits: Most frequent texts that are neither numbers (or dates) nor markers of missing values.
         num_misfits: Number of distinct misfits.
         style: Most frequent style of numbers that are not read as numbers, or None.
         num_styled: Number of texts in that style.
@@ -77,6 +83,13 @@ class TextProfile:
         numbers: Format of the numbers, if they have a decimal comma or separators of thousands.
         example: A number in that format, if it was detected and not declared.
         may_be_grouped: Whether points in the first plain numbers may separate thousands, as in `1.234`.
+        date_orders: Orders of day, month and year in which all texts are dates that are not in ISO 8601. If
+            there is one, the texts are read as dates.
+        date_kind: What the texts are in these orders.
+        date_example: The first of these dates, if their order was not declared.
+        has_zone: Whether the texts are points in time with a time zone.
+        date_mixture: What is mixed in texts that are all dates in ISO 8601 but are not read: "zones", points
+            in time with and without a time zone; "times", dates and points in time.
         are_other_dates: Whether the texts look like dates that are not in ISO 8601.
         num_image_names: Number of texts that end like the name of an image file.
         num_files: Number of those names whose file exists, among the names that were checked.
@@ -86,6 +99,7 @@ class TextProfile:
 
     reads_as: TextKind | None = None
     num_numbers: int = 0
+    num_dates: int = 0
     num_tried: int = 0
     misfit: str | None = None
     misfits: tuple[str, ...] = ()
@@ -101,6 +115,11 @@ class TextProfile:
     numbers: NumberFormat | None = None
     example: str | None = None
     may_be_grouped: bool = False
+    date_orders: tuple[DateOrder, ...] = ()
+    date_kind: Literal["date", "time"] | None = None
+    date_example: str | None = None
+    has_zone: bool = False
+    date_mixture: DateMixture | None = None
     are_other_dates: bool = False
     num_image_names: int = 0
     num_files: int = 0
@@ -157,6 +176,7 @@ class ColumnProfile:
         items: Profile of lists and arrays, and of texts that are JSON lists.
         formats: Number of images by format, among byte strings or the files that were checked.
         determines: Names of targets whose values are determined by this column.
+        unlabelled: Number of rows of each text such as `NaN` that counts as missing in a target.
     """
 
     kind: RawKind
@@ -178,6 +198,7 @@ class ColumnProfile:
     items: ItemProfile | None = None
     formats: Mapping[str, int] = field(default_factory=dict)
     determines: tuple[str, ...] = ()
+    unlabelled: Mapping[str, int] = field(default_factory=dict)
 
     def with_nan(self) -> ColumnProfile:
         """Return the profile in which NaN counts as a value."""
@@ -197,17 +218,34 @@ class ColumnProfile:
         text = replace(self.text, markers={})
         return replace(self, num_missing=missing, num_missing_nan=0, values=None, is_unique=False, text=text)
 
+    def with_dates(self, order: DateOrder) -> ColumnProfile:
+        """Return the profile in which dates have a declared order, except those with the year first."""
+        text = self.text
+        if text is None or not text.date_orders or text.date_orders == ("ymd",):
+            return self
+        if order not in text.date_orders:
+            return replace(self, text=replace(text, reads_as=None))
+        found = replace(text, reads_as=text.date_kind, date_orders=(order,), date_example=None)
+        return replace(self, text=found)
+
+    @property
+    def date_order(self) -> DateOrder | None:
+        """The order of dates that texts are read with, or None."""
+        text = self.text
+        is_date = text is not None and text.reads_as in ("date", "time") and len(text.date_orders) == 1
+        return text.date_orders[0] if text is not None and is_date else None
+
     @property
     def markers(self) -> Mapping[str, int]:
         """Number of rows of each marker of a missing value in a column of numbers or dates."""
         return {} if self.text is None else self.text.markers
 
-    @property
+    @cached_property
     def num_present(self) -> int:
         """Number of rows with a value."""
         return self.num_rows - self.num_missing
 
-    @property
+    @cached_property
     def reads_as(self) -> RawKind:
         """Kind of the values; for texts, the kind that all of them can be read as."""
         if self.kind == "text" and self.text is not None and self.text.reads_as is not None:

@@ -35,14 +35,12 @@ def may_be_numbers(probe: list[str]) -> bool:
 
 
 def find_format(texts: Any, declared: NumberFormat | None = None) -> NumberFormat | None:
-    """Return the format of numbers, of which at least one is not plain; None if there is none or a doubt.
+    """Return the format of numbers, at least one of them not plain; None if there is none or a doubt.
 
     `1,234` may be 1234 or 1.234: without a declaration, such texts have no format. Groups of digits with
     spaces, all of one length and without decimals, may be codes.
 
-    Args:
-        texts: The texts, without nulls.
-        declared: Separators that the user declared.
+    `texts`: the texts, without nulls.
     """
     fitting = [
         each for each in FORMATS if (declared is None or _agrees(each, declared)) and fits_format(texts, each)
@@ -76,10 +74,7 @@ def are_numbers(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> 
 def find_doubt(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> tuple[str, str] | None:
     """Return a text and its number in a format, if all texts are plain numbers, too, with other values.
 
-    Args:
-        raw: Column whose texts are numbers of the format, except some words.
-        numbers: The format.
-        words: The words.
+    `raw`: column whose texts are numbers of the format, except some words.
     """
     texts = _take_texts(raw, words)
     if texts is None or not fits_format(texts, NumberFormat()):

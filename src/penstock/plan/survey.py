@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from penstock.plan.leakage import ComparableColumn, LeakageTarget
 from penstock.plan.lists import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
 from penstock.plan.profile import MISSING_MARKERS, ColumnProfile, SourceProfile, TextKind, TextProfile
+from penstock.plan.target_texts import drop_labels
 from penstock.plan.texts import Chunks
 from penstock.plan.values import (
     SurveyedColumn,
@@ -50,8 +51,7 @@ def survey_few_texts(column: pa.Array[Any]) -> SurveyedColumn | None:
     Each call of Arrow or NumPy takes as long as this whole function, and a table of three rows may have
     100,000 columns.
 
-    Args:
-        column: At most `MAX_FEW` texts, null if missing.
+    `column`: at most `MAX_FEW` texts, null if missing.
     """
     cells: list[Any] = column.to_pylist()
     texts: list[str] = [cell for cell in cells if cell is not None] if column.null_count else cells
@@ -136,18 +136,16 @@ def survey_blocks(
     targets: Collection[str] = (),
     words: Mapping[str, SequenceOf[str]] | None = None,
     numbers: Mapping[str, NumberFormat] | None = None,
+    labels: Collection[str] = (),
 ) -> SourceProfile:
     """Return the profiles of all columns.
 
-    Args:
-        blocks: First blocks of a source.
-        is_whole: Whether the source has no other blocks.
-        targets: Names of target columns; all other columns are checked for target leakage.
-        words: Texts that mark a missing value, by column; in a listed column no other markers are inferred.
-        numbers: Declared formats of numbers in texts, by column.
+    `targets`: names of target columns; all other columns are checked for target leakage. `words`: texts that
+    mark a missing value, by column; in a listed column no other markers are inferred. `labels`: names of
+    target columns in which texts such as `NaN` are missing labels.
     """
     num_rows = sum(block.num_rows for block in blocks)
-    files = blocks[0].files if blocks else _NO_FOLDER
+    files = blocks[0].files if blocks and blocks[0].reads_files else None
     known = words or {}
     found = {
         name: survey_column(
@@ -158,6 +156,10 @@ def survey_blocks(
         )
         for name in (blocks[0].columns if blocks else ())
     }
+    for name in labels:
+        if name in found and num_rows:
+            parts = [block.columns[name] for block in blocks if block.num_rows]
+            found[name] = drop_labels(parts, found[name], partial(survey_column, files=files))
     leaks = _find_leaks({name: each.labels for name, each in found.items()}, targets) if targets else {}
     columns = {
         name: replace(each.profile, determines=leaks[name]) if name in leaks else each.profile
@@ -168,17 +170,15 @@ def survey_blocks(
 
 def survey_column(
     parts: SequenceOf[RawColumn],
-    files: NamedFiles = _NO_FOLDER,
+    files: NamedFiles | None = _NO_FOLDER,
     words: SequenceOf[str] | None = None,
     numbers: NumberFormat | None = None,
 ) -> SurveyedColumn:
     """Return the profile of one column.
 
-    Args:
-        parts: The column, one array per block.
-        files: The files that the values may name.
-        words: Texts that mark a missing value; None to recognize well-known markers among numbers.
-        numbers: Declared format of numbers in texts; None to detect it.
+    `files`: the files that the values may name; None if they name none. `words`: texts that mark a missing
+    value; None to recognize well-known markers among numbers. `numbers`: declared format of numbers in texts;
+    None to detect it.
     """
     if not parts:
         return SurveyedColumn(ColumnProfile(kind="empty", type_text="nothing", num_rows=0))
@@ -234,7 +234,7 @@ def _join(parts: Iterable[RawColumn]) -> Chunks | None:
 
 
 def _survey_arrow(
-    column: Chunks, files: NamedFiles, finds_markers: bool, numbers: NumberFormat | None
+    column: Chunks, files: NamedFiles | None, finds_markers: bool, numbers: NumberFormat | None
 ) -> SurveyedColumn:
     kind = column.type
     if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from penstock.plan.profile import MISSING_MARKERS, NumberStyle, TextKind, TextProfile
+from penstock.plan.profile import MISSING_MARKERS, DateMixture, NumberStyle, TextKind, TextProfile
+from penstock.plan.styled_dates import find_orders, may_be_date
 from penstock.plan.styled_numbers import find_format, is_same, may_be_numbers, rewrite_numbers
 from penstock.schema.number_format import NumberFormat
 
@@ -45,12 +46,14 @@ _TIME = re.compile(
     _DATE.pattern + r"([T ][0-9]{2}(:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?(Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 _OTHER_DATE = re.compile(r"[0-9]{1,4}([/.])[0-9]{1,2}\1[0-9]{1,4}.*")
+_ZERO_DATE = re.compile(r"0+[-/.]0+[-/.]0+(?![0-9])")  # which MySQL stores for a missing date
 _IMAGE_NAME = re.compile(r"(?is)(?!https?:).*\.(jpe?g|png|webp|gif|bmp)")
 _FEW_TEXTS: Final = 16
 _SAFE_DIGITS: Final = 18
 """Up to this many numbers, with so few digits that int64 holds them, are parsed faster in Python than in
 Arrow."""
 _DATE_BYTES: Final = len("2024-01-31")
+_ZONE: Final = r":[0-9]{2}(?:\.[0-9]+)? ?(?:Z|[+-][0-9]{2}:?[0-9]{2})$"
 _ZONES: Final = (None, "UTC")
 
 
@@ -71,9 +74,7 @@ class TextInterpretation(NamedTuple):
 def interpret_texts(texts: Chunks, declared: NumberFormat | None = None) -> TextInterpretation:
     """Interpret texts, of which none is null.
 
-    Args:
-        texts: The texts.
-        declared: Format of numbers that the user declared, or None.
+    `declared`: format of numbers that the user declared, or None.
     """
     probe = _probe(texts)
     profile: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
@@ -100,9 +101,18 @@ def _interpret_others(texts: Chunks, probe: list[str], profile: dict[str, Any]) 
     if num_numeric * 2 > len(probe) and (num_numeric > num_numbers or num_numbers):
         return TextInterpretation(TextProfile(**profile, **_count_numbers(texts)))
     if _all(_TIME, probe):
-        return TextInterpretation(TextProfile(reads_as=_read_times(texts), **profile))
-    if _all(_OTHER_DATE, probe):
-        return TextInterpretation(TextProfile(are_other_dates=True, **profile))
+        if kind := _read_times(texts):
+            return TextInterpretation(
+                TextProfile(reads_as=kind, has_zone=_have_zones(texts, kind), **profile)
+            )
+        profile["date_mixture"] = _find_mixture(texts)
+    if dates := find_orders(texts, probe):
+        profile |= {"date_orders": dates.orders, "date_kind": dates.kind, "date_example": probe[0]}
+        reads_as = dates.kind if len(dates.orders) == 1 else None
+        profile["has_zone"] = _have_zones(texts, dates.kind)
+        return TextInterpretation(TextProfile(reads_as=reads_as, **profile))
+    if counts := _count_dates(texts, probe):
+        return TextInterpretation(TextProfile(**profile, **counts))
     if 2 * sum(_IMAGE_NAME.fullmatch(text) is not None for text in probe) > len(probe):
         return TextInterpretation(TextProfile(**profile, **_count_image_names(texts)))
     lists = _read_lists(texts, probe)
@@ -112,9 +122,7 @@ def _interpret_others(texts: Chunks, probe: list[str], profile: dict[str, Any]) 
 def find_markers(texts: Chunks, interpretation: TextInterpretation) -> dict[str, int]:
     """Count the texts that mark a missing value, if all others may be numbers or dates.
 
-    Args:
-        texts: The texts, without nulls.
-        interpretation: Interpretation of all texts, markers included.
+    `texts`: the texts, without nulls.
     """
     if interpretation.numbers is not None:
         # `nan` is parsed as a number.
@@ -141,7 +149,7 @@ def _are_markers(texts: Chunks) -> Any:
 
 
 def _may_be_number(text: str) -> bool:
-    if _NUMBER.fullmatch(text) or _TIME.fullmatch(text) or may_be_numbers([text]):
+    if _NUMBER.fullmatch(text) or _TIME.fullmatch(text) or may_be_numbers([text]) or may_be_date(text):
         return True
     return text.strip().lower() in MISSING_MARKERS
 
@@ -239,6 +247,33 @@ def _count_numbers(texts: Chunks) -> dict[str, Any]:
     }
 
 
+def _is_date(text: str) -> bool:
+    is_date = _TIME.fullmatch(text) is not None or may_be_date(text)
+    return is_date and _ZERO_DATE.match(text) is None
+
+
+def _count_dates(texts: Chunks, probe: list[str]) -> dict[str, Any]:
+    """Count the texts that are dates, if most are, and list the others."""
+    unread = {"are_other_dates": True} if _all(_OTHER_DATE, probe) else {}
+    # Two texts decide whether the others are checked, for tables of many columns.
+    if not probe or not (_is_date(probe[0]) or _is_date(probe[-1])):
+        return unread
+    if 2 * sum(map(_is_date, probe)) <= len(probe):
+        return unread
+    found: Any = pc.value_counts(texts.filter(pc.invert(_are_markers(texts))))
+    counts = {each["values"]: each["counts"] for each in found.to_pylist()}
+    others = {word: number for word, number in counts.items() if not _is_date(word)}
+    if not others:
+        return unread
+    num_tried = sum(counts.values())
+    return {
+        "num_dates": num_tried - sum(others.values()),
+        "num_tried": num_tried,
+        "misfits": tuple(sorted(others, key=lambda word: (-others[word], word))[:_NUM_MISFITS]),
+        "num_misfits": len(others),
+    }
+
+
 def _count_image_names(texts: Chunks) -> dict[str, Any]:
     is_name = pc.match_substring_regex(texts, f"^{_IMAGE_NAME.pattern.replace('(?!https?:)', '')}$")
     misfits = texts.filter(pc.invert(is_name)).slice(0, 1).to_pylist()
@@ -253,6 +288,20 @@ def _read_times(texts: Chunks) -> TextKind | None:
         return None
     is_time = any(_try_cast(texts, pa.timestamp("us", zone)) is not None for zone in _ZONES)
     return "time" if is_time else None
+
+
+def _have_zones(texts: Chunks, kind: TextKind) -> bool:
+    return kind == "time" and bool(pc.any(pc.match_substring_regex(texts, _ZONE)).as_py())
+
+
+def _find_mixture(texts: Chunks) -> DateMixture | None:
+    """Return what is mixed in dates of ISO 8601 that cannot be read together; None if some are not dates."""
+    if not pc.all(pc.match_substring_regex(texts, f"^(?:{_TIME.pattern})$")).as_py():
+        return None
+    has_time: Any = pc.greater(pc.binary_length(texts), pa.scalar(_DATE_BYTES))
+    if not pc.all(has_time).as_py():
+        return "times"
+    return "zones" if _have_zones(texts, "time") else None
 
 
 def _read_lists(texts: Chunks, probe: list[str]) -> tuple[list[Any], ...]:

@@ -97,15 +97,16 @@ def survey_times(column: Chunks) -> SurveyedColumn:
 
 
 def survey_texts(
-    column: Chunks, files: NamedFiles, *, finds_markers: bool = True, numbers: NumberFormat | None = None
+    column: Chunks,
+    files: NamedFiles | None,
+    *,
+    finds_markers: bool = True,
+    numbers: NumberFormat | None = None,
 ) -> SurveyedColumn:
     """Survey texts; texts that are all numbers, dates or lists are profiled as such.
 
-    Args:
-        column: The texts.
-        files: The files that the texts may name.
-        finds_markers: Whether texts such as `NA` among numbers and dates count as missing values.
-        numbers: Format of numbers that the user declared, or None.
+    `finds_markers`: whether texts such as `NA` among numbers and dates count as missing values. `numbers`:
+    format of numbers that the user declared, or None.
     """
     texts = column.drop_null() if column.null_count else column
     if not len(texts):
@@ -127,7 +128,7 @@ def survey_texts(
     if known and len(known) <= 6 and {word.lower() for word in known} <= {"true", "false"}:
         counted |= {"values": None}
         text = replace(text, reads_as="bool")
-    if text.num_image_names:
+    if text.num_image_names and files is not None:
         text, counted["formats"] = _seek_files(text, texts.slice(0, _NUM_SOUGHT).to_pylist(), files)
     if interpretation.lists:
         counted["items"] = describe_lists(interpretation.lists)
@@ -141,6 +142,8 @@ def _is_counted(profile: ColumnProfile) -> bool:
     """Return whether texts become numbers: digits with leading zeros or beyond int64 stay texts."""
     text = profile.text
     is_number = profile.reads_as in ("int", "float", "date", "time")
+    if text is not None and text.date_orders:
+        return True
     return is_number and text is not None and not text.num_leading_zeros and not text.num_beyond_int64
 
 
@@ -163,7 +166,11 @@ def add_markers(found: SurveyedColumn, markers: dict[str, int]) -> SurveyedColum
 
 
 def survey_bytes(
-    column: Chunks, files: NamedFiles, *, finds_markers: bool = True, numbers: NumberFormat | None = None
+    column: Chunks,
+    files: NamedFiles | None,
+    *,
+    finds_markers: bool = True,
+    numbers: NumberFormat | None = None,
 ) -> SurveyedColumn:
     """Survey byte strings: as texts if all are text, otherwise by the image formats among them."""
     texts = _decode(column)
@@ -221,7 +228,7 @@ def _find(
 
 
 def _count_numbers(values: NDArray[Any]) -> dict[str, Any]:
-    """Count distinct numbers, none of which is NaN; sorting is faster than a hash table."""
+    """Count distinct numbers without NaN; sorting is faster than a hash table."""
     known = np.sort(values)
     if not len(known):
         return {"num_distinct": 0, "num_labels": 0}

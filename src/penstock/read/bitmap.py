@@ -33,10 +33,8 @@ class Bitmap:
     def __init__(self, bits: NDArray[np.uint8], num_rows: int) -> None:
         """Make a bitmap of packed bits.
 
-        Args:
-            bits: One bit per row, the first in the lowest bit of a byte, padded with zeros to a multiple of
-                64 bytes.
-            num_rows: Number of rows, selected or not.
+        `bits`: one bit per row, the first in the lowest bit of a byte, padded with zeros to a multiple of 64
+        bytes.
         """
         self.num_rows = num_rows
         self._bits = bits
@@ -52,11 +50,7 @@ class Bitmap:
 
     @classmethod
     def from_masks(cls, masks: Iterable[Mask], num_rows: int) -> Bitmap:
-        """Make a bitmap of consecutive masks; only one of them is in memory at a time.
-
-        Raises:
-            ValueError: The masks do not cover the rows.
-        """
+        """Make a bitmap of consecutive masks; only one of them is in memory at a time."""
         bits = np.zeros(-(-num_rows // (8 * _RANK_BYTES)) * _RANK_BYTES, np.uint8)
         at = 0  # rows packed; a multiple of eight
         rest: Mask = np.empty(0, np.bool_)  # those behind them that do not fill a byte
@@ -91,6 +85,10 @@ class Bitmap:
             self._bits[first : -(-end // 8)], count=max(0, end - first * 8), bitorder="little"
         )
         return bits[start - first * 8 :].view(np.bool_)
+
+    def invert(self) -> Bitmap:
+        """Return the rows that are not selected."""
+        return Bitmap.from_mask(~self.to_mask())
 
     def digest(self) -> str:
         """Return 16 hex digits that identify the selected rows."""

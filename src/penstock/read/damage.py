@@ -1,4 +1,4 @@
-"""Descriptions of damaged frames.
+"""Descriptions of damaged frames, and of records that do not fit into memory.
 
 In: findings of the core's scanner (native/record/frame_scanner.h). Out: `Damage`, with kind and position,
 and the error to raise for it.
@@ -6,13 +6,16 @@ and the error to raise for it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Protocol
 
 from penstock import _native
-from penstock.errors import CorruptRecordError
+from penstock.errors import CorruptRecordError, OutOfMemoryError
 from penstock.storage.store_path import AnyPath
 
-_LENGTH_CRC, _PAST_END, _TOO_LARGE, _CUT_HEADER, _CUT_PAYLOAD, _PAYLOAD_CRC = range(1, 7)
+_LENGTH_CRC, _PAST_END, _TOO_LARGE, _CUT_HEADER, _CUT_PAYLOAD, _PAYLOAD_CRC, _CUT_SHORT = range(1, 8)
 
 
 @dataclass(frozen=True)
@@ -58,11 +61,8 @@ class Damage:
 
         A record that is cut off where the stream ends is part of this damage: the stream is the cause.
 
-        Args:
-            failure: Error raised by decompression.
-            last: Damage of the last record, if it is damaged.
-            num_records: Number of records, intact or damaged, found before decompression failed.
-            end: Number of bytes that could be decompressed.
+        `last`: damage of the last record, if it is damaged. `num_records`: number of records, intact or
+        damaged, found before decompression failed.
         """
         record, offset, has_header = num_records, end, False
         if last is not None and last.is_cut:
@@ -84,6 +84,40 @@ class Damage:
         )
 
 
+class FrameScanner(Protocol):
+    """A scanner of the core that is fed the bytes of a file in order."""
+
+    @property
+    def location(self) -> tuple[int, int]:
+        """Number and offset of the record that is being read."""
+
+
+@contextmanager
+def naming_record(path: AnyPath, scanner: FrameScanner) -> Iterator[None]:
+    """Turn a `MemoryError` while a chunk is fed into one that names the file and the record.
+
+    A record that does not fit into memory began in an earlier chunk.
+    """
+    record, offset = scanner.location
+    try:
+        yield
+    except MemoryError:
+        raise too_large_for_memory(path, record, offset) from None
+
+
+def too_large_for_memory(
+    path: AnyPath, record: int | None = None, offset: int | None = None
+) -> OutOfMemoryError:
+    """Return the error for a record that does not fit into memory."""
+    return OutOfMemoryError(
+        "a record does not fit into memory: payload",
+        path=path,
+        record=record,
+        offset=offset,
+        advice="Use a machine with more memory, or a smaller limit for records: `max_record_bytes=SIZE`.",
+    )
+
+
 def _word(kind: int, length_is_right: bool, size: int, expected: int, got: int) -> tuple[str, str, str, str]:
     if kind == _LENGTH_CRC:
         field = "length_crc" if length_is_right else "length"
@@ -96,6 +130,7 @@ def _word(kind: int, length_is_right: bool, size: int, expected: int, got: int) 
         return "length", "length (above max_record_bytes)", f"at most {expected} bytes", f"{got} bytes"
     if kind == _CUT_HEADER:
         return "header", "header (the file ends inside it)", f"{expected} bytes", f"{got} bytes"
-    if kind == _CUT_PAYLOAD:
-        return "payload", "payload (the file ends inside it)", f"a frame of {expected} bytes", f"{got} bytes"
+    if kind in (_CUT_PAYLOAD, _CUT_SHORT):
+        why = "the file ends" if kind == _CUT_PAYLOAD else "the record is cut short: the next one begins"
+        return "payload", f"payload ({why} inside it)", f"a frame of {expected} bytes", f"{got} bytes"
     return "payload", "payload CRC", f"{expected:#010x}", f"{got:#010x}"

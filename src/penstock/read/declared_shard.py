@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from penstock.columns import Compression
 from penstock.errors import CorruptRecordError, MissingShardError, NoSuchPathError, PathError
+from penstock.format.entry import ShardEntry
+from penstock.format.index import LONGEST_HEADER, decode_header, decode_index, identify, index_name
 from penstock.foundation.wording import count
 from penstock.read.damage import Damage
 from penstock.read.index import FileIndex, Index, build_index, check_compression, read_neighbour
-from penstock.read.options import ReadOptions
-from penstock.shards.entry import ShardEntry
-from penstock.shards.index import LONGEST_HEADER, decode_header, decode_index, identify, index_name
+from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import FIRST_BYTES
 from penstock.storage.open_file import FileIdentity, OpenFile
 
@@ -60,12 +60,7 @@ class DeclaredIndex:
 
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
-        """Offset of each record, and the end of the last one.
-
-        Raises:
-            CorruptRecordError: The stored index is unusable, and the file is damaged too.
-            ChangedFileError: The file has changed since it was opened.
-        """
+        """Offset of each record, and the end of the last one."""
         offsets = _read_offsets(self._path, self._entry, self._options)
         if offsets is not None:
             return offsets
@@ -83,16 +78,8 @@ class DeclaredIndex:
 def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> Index:
     """Return the index of a shard that a manifest declares.
 
-    Args:
-        path: Path of the file.
-        entry: Manifest entry of the file.
-        options: Options for reading.
-        is_strict: Whether a different size or record count is an error; otherwise the file is scanned, and
-            damaged ranges count as bad records.
-
-    Raises:
-        MissingShardError: The file is missing.
-        CorruptRecordError: Its size or record count differs from the manifest.
+    `is_strict`: whether a different size or record count is an error; otherwise the file is scanned, and
+    damaged ranges count as bad records.
     """
     try:
         file = OpenFile(path)

@@ -19,11 +19,20 @@ from penstock import _native
 from penstock._native import masked_crc32c
 from penstock.columns import Compression
 from penstock.errors import CorruptRecordError, NotTFRecordError, PathError
-from penstock.read.damage import Damage
-from penstock.read.options import ReadOptions
-from penstock.shards.index import FRAME_BYTES, decode_tfindex, list_tfindex_names, max_tfindex_bytes
-from penstock.storage.compression import FIRST_BYTES, find_compression, has_header, inflate, name_content
+from penstock.format.index import FRAME_BYTES, decode_tfindex, list_tfindex_names, max_tfindex_bytes
+from penstock.read.damage import Damage, naming_record, too_large_for_memory
+from penstock.settings.groups import ReadOptions
+from penstock.storage.compression import (
+    FIRST_BYTES,
+    ForeignContent,
+    describe_content,
+    find_compression,
+    has_header,
+    inflate,
+    name_content,
+)
 from penstock.storage.open_file import FileIdentity, OpenFile
+from penstock.storage.paths import is_named_like_tfrecord
 from penstock.storage.store_path import AnyPath
 
 # A file that was rewritten with its records in another order may keep its size, so that its old index still
@@ -137,11 +146,7 @@ class FileIndex:
 
 
 def check_compression(path: AnyPath, first: bytes, declared: Literal["auto"] | Compression) -> Compression:
-    """Return the compression of a file that begins with the bytes `first`.
-
-    Raises:
-        CorruptRecordError: The compression differs from `declared`.
-    """
+    """Return the compression of a file that begins with the bytes `first`."""
     found = find_compression(first)
     if declared in ("auto", found) or not first:
         return found if declared == "auto" else declared
@@ -151,26 +156,24 @@ def check_compression(path: AnyPath, first: bytes, declared: Literal["auto"] | C
         field="compression",
         expected=declared,
         got=found,
-        advice="Leave out 'compression' to detect it.",
+        advice="To detect it: `compression='auto'`.",
     )
 
 
 def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
-    """Build the index of a file from its record headers.
-
-    Raises:
-        NotTFRecordError: The file is not a TFRecord file.
-        CorruptRecordError: The file is compressed, and no record header can be decompressed.
-    """
+    """Build the index of a file from its record headers."""
     first = file.read(0, FIRST_BYTES)
     compression = check_compression(file.path, first, options.compression)
     limits = (options.max_record_bytes, options.allow_trailing_zeros)
     if compression == "none":
         refuse_foreign(file.path, first)
-        offsets, found = _native.scan_file(file.fd, file.identity.size, *limits)
+        try:
+            offsets, found = _native.scan_file(file.fd, file.identity.size, *limits)
+        except MemoryError:  # to look for the next record inside one that was cut short
+            raise too_large_for_memory(file.path) from None
         failure = None
     else:
-        offsets, found, failure = _walk_stream(inflate(file, compression), limits)
+        offsets, found, failure = _walk_stream(file.path, inflate(file, compression), limits)
     if len(found) > _native.MOST_DAMAGES:
         raise _too_many(file.path)
     damages = {each[0]: Damage.from_core(each) for each in found}
@@ -183,13 +186,14 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
 
 
 def _walk_stream(
-    chunks: Iterator[bytes], limits: tuple[int, bool]
+    path: AnyPath, chunks: Iterator[bytes], limits: tuple[int, bool]
 ) -> tuple[NDArray[np.uint64], list[_native.Damage], CorruptRecordError | None]:
     walk = _native.IndexScanner(*limits)
     failure = None
     try:
         for chunk in chunks:
-            walk.feed(chunk)
+            with naming_record(path, walk):
+                walk.feed(chunk)
     except CorruptRecordError as error:
         failure = error
     return *walk.finish(), failure
@@ -207,11 +211,7 @@ def _add_failure(
 
 
 def refuse_foreign(path: AnyPath, first: bytes) -> None:
-    """Reject an uncompressed file whose first bytes are those of another file format.
-
-    Raises:
-        NotTFRecordError: They are, and no record begins there.
-    """
+    """Reject an uncompressed file that begins like a file of another format."""
     if name_content(first) is not None and not has_header(first):
         raise not_tfrecord(path, first)
 
@@ -236,7 +236,7 @@ def not_tfrecord(
     path: AnyPath, first: bytes, damages: Mapping[int, Damage] | None = None
 ) -> NotTFRecordError:
     """Return the error for a file in which no record was found."""
-    known = name_content(first)
+    foreign = describe_content(path.name, first)
     damage = damages[0] if damages else None
     found = "other bytes"
     if damage is not None:
@@ -249,6 +249,28 @@ def not_tfrecord(
         offset=0,
         field="length" if damage is None else damage.field,
         expected="a record header with a valid CRC",
-        got=known or found,
-        advice=f"For CSV, Parquet or images run: penstock convert {path} --plan",
+        got=foreign.name or found,
+        advice=_advise(path, foreign),
     )
+
+
+def _advise(path: AnyPath, foreign: ForeignContent) -> str:
+    out = path.name.split(".")[0] or "out"
+    if foreign.use and is_named_like_tfrecord(path.name):
+        return "If it is one, name it like one, and convert it first: `ps.convert(source, out)`."
+    if foreign.use == "table" or foreign.name is None:
+        call = f"`ps.convert({str(path)!r}, {f'{out}-records'!r})`"
+        return (
+            f"Convert it first: {call}." if foreign.use else f"If it is raw data, convert it first: {call}."
+        )
+    if foreign.use == "images":
+        return (
+            "Convert its folder, which has one folder of images per class, or a table that names images: "
+            f"`ps.convert({str(path.parent)!r}, {f'{path.parent.name}-records'!r})`."
+        )
+    if foreign.use == "array":
+        return "Load it with numpy.load, and convert the arrays: ps.convert({'values': array}, 'records')."
+    if foreign.use == "database":
+        url = f"duckdb:///{path}?table=NAME"
+        return f"Convert one of its tables first: `ps.convert({url!r}, {f'{out}-records'!r})`."
+    return "Pass TFRecord files, or convert raw data first: `ps.convert(source, out)`."

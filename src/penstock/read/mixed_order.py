@@ -1,4 +1,4 @@
-"""Several splits mixed by shares: which of them gives the record at a position, and which one of its own.
+"""Several splits mixed by shares: which of them gives the record at a position, and which of its records.
 
 In: the order of each split and its share. Out: one `Order` over all, a pure function of the seed, in which
 any position is computed by itself.
@@ -22,7 +22,7 @@ from penstock.read.order import Order, Picks, check_count, check_seed
 
 # Every source has its share of each stretch of so many positions, to within a few.
 _WINDOW = 1024
-_MIX = 6  # what the random numbers are for, beside those of order.py
+_MIX = 6  # the purpose of the random numbers, beside the purposes in order.py
 _WEIGHTED_STEP = 257  # odd: positions of neighbouring passes fall on different turns
 _SHARE_UNITS = 1 << 32
 
@@ -72,7 +72,7 @@ class MixedOrder:
         self._size = sum(len(order) for order in orders) if num_records is None else num_records
         total = math.fsum(self._shares)
         self._units = [max(1, round(share / total * _SHARE_UNITS)) for share in self._shares]
-        # Of each source, its units and those of all behind it.
+        # Of each source, its units and the units of all later sources.
         self._left = [*accumulate(reversed(self._units))][::-1]
 
     @property

@@ -224,21 +224,13 @@ def shard_slice(batch: range, rank: int, world: int) -> range:
 
 
 def check_seed(seed: object) -> None:
-    """Check that a seed is an unsigned 64-bit integer.
-
-    Raises:
-        OptionError: It is not.
-    """
+    """Check that a seed is an unsigned 64-bit integer."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         raise OptionError("seed", expected="a whole number from 0 to 2**64 - 1", got=show(seed))
 
 
 def check_count(name: str, value: object, least: int) -> None:
-    """Check that an option is an integer of at least `least`.
-
-    Raises:
-        OptionError: It is not.
-    """
+    """Check that an option is an integer of at least `least`."""
     is_whole = hasattr(value, "__index__") and not isinstance(value, bool)
     if not is_whole or operator.index(value) < least:  # type: ignore[arg-type]
         raise OptionError(name, expected=f"a whole number of at least {least}", got=show(value))

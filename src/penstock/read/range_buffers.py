@@ -114,12 +114,7 @@ class RangeBuffers:
     def __init__(self, files: Sequence[RangeFile], sizes: NDArray[np.int64]) -> None:
         """Compute the addresses of objects; nothing is read yet.
 
-        Args:
-            files: The objects; each is taken when it is first read.
-            sizes: Size of each object, in bytes.
-
-        Raises:
-            OverflowError: All objects together have 8 EiB or more.
+        `files`: the objects; each is taken when it is first read.
         """
         # One search serves all objects: each has a range of addresses as long as it is. Gaps between them
         # keep frames of two objects from being joined.
@@ -140,11 +135,7 @@ class RangeBuffers:
     def locate(
         self, numbers: NDArray[np.int64], begins: NDArray[np.uint64], sizes: NDArray[np.uint64]
     ) -> Frames:
-        """Return frames by the numbers of their objects, their offsets and their sizes.
-
-        Raises:
-            ValueError: A frame is not in its object.
-        """
+        """Return frames by the numbers of their objects, their offsets and their sizes."""
         ends = begins + sizes
         if np.any(ends > self._sizes[numbers].astype(np.uint64)) or np.any(ends < begins):
             raise ValueError("a frame ends after its object")  # its address would be in the next object
@@ -191,12 +182,7 @@ class RangeBuffers:
         return chosen, which
 
     def wait_for(self, piece: Piece) -> memoryview:
-        """Return the bytes of a piece.
-
-        Raises:
-            ChangedFileError: The object is another version.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Return the bytes of a piece."""
         try:
             return wait(piece.future)
         except CancelledError:  # released by another iteration before the request was sent
@@ -275,7 +261,7 @@ class RangeBuffers:
             self._pieces[known.numbers[i]].num_left += num_frames
 
     def _drop_oldest(self) -> None:
-        """Release the oldest buffers beyond the limit: those of an iteration that was given up."""
+        """Release the oldest buffers beyond the limit: buffers of an abandoned iteration."""
         limit = max(_LEAST_KEPT, _ANNOUNCES_KEPT * self._largest_announce)
         while self._num_bytes > limit:
             oldest = next(iter(self._pieces.values()))
@@ -285,10 +271,6 @@ class RangeBuffers:
 
 def cut_ranges(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
     """Group frames into ranges for one request each: near to each other, and together not too large.
-
-    Args:
-        begins: Offset of each frame, in ascending order.
-        ends: Exclusive end of each frame.
 
     Returns:
         First frame and exclusive last frame of each range.

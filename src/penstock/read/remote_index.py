@@ -17,8 +17,17 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Compression
 from penstock.errors import ChangedFileError, CorruptRecordError, NoSuchPathError
+from penstock.format.combined_index import (
+    COMBINED_NAME,
+    CombinedHeader,
+    decode_combined,
+    header_bytes,
+    max_bytes,
+)
+from penstock.format.entry import ShardEntry
+from penstock.format.index import FRAME_BYTES, decode_index, identify, index_name
 from penstock.foundation.process import ProcessLock
-from penstock.read.damage import Damage
+from penstock.read.damage import Damage, naming_record
 from penstock.read.index import (
     FileIndex,
     Index,
@@ -27,23 +36,14 @@ from penstock.read.index import (
     not_tfrecord,
     refuse_foreign,
 )
-from penstock.read.options import ReadOptions
 from penstock.read.range_buffers import cut_ranges
-from penstock.shards.combined_index import (
-    COMBINED_NAME,
-    CombinedHeader,
-    decode_combined,
-    header_bytes,
-    max_bytes,
-)
-from penstock.shards.entry import ShardEntry
-from penstock.shards.index import FRAME_BYTES, decode_index, identify, index_name
+from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import FIRST_BYTES, inflate
-from penstock.storage.object_store import fetch
 from penstock.storage.open_file import FileIdentity
+from penstock.storage.paths import locate
 from penstock.storage.remote_file import RemoteFile, SequentialReader
 from penstock.storage.request_threads import call_all
-from penstock.storage.store_path import StorePath
+from penstock.storage.store_path import AnyPath
 
 # A combined index of up to this size is read whole: eight million records.
 _WHOLE_BYTES: Final = 32 << 20
@@ -57,15 +57,13 @@ class CombinedIndex:
         exists: Whether there was one when offsets were first read.
     """
 
-    def __init__(self, folder: StorePath, shards: Sequence[ShardEntry], options: ReadOptions) -> None:
+    def __init__(self, folder: AnyPath, shards: Sequence[ShardEntry], options: ReadOptions) -> None:
         """Name the index; nothing is read yet.
 
-        Args:
-            folder: Folder of the shards.
-            shards: Entries of all shards, in the order of the manifest.
-            options: Options for reading.
+        `shards`: entries of all shards, in the order of the manifest.
         """
         self.path = folder / COMBINED_NAME
+        self._at = locate(self.path)
         self.exists = False
         self._shards = tuple(shards)
         self._largest = options.max_record_bytes + FRAME_BYTES
@@ -73,16 +71,13 @@ class CombinedIndex:
         self._is_read = False
         self._header: CombinedHeader | None = None
         self._data: memoryview | None = None  # of the whole object, if it is small
-        self._etag: str | None = None
+        self._version: str | None = None
 
     def read_offsets(self, numbers: Sequence[int]) -> dict[int, NDArray[np.uint64]]:
         """Return the offsets of the records of shards, by number.
 
         Parts that are near to each other in the index are read by one request, and several requests are sent
         at a time. Shards are left out if the index is missing, or if their part does not fit.
-
-        Raises:
-            StoreError: The store does not answer, or refuses.
         """
         with self._lock:
             if not self._is_read:
@@ -108,7 +103,7 @@ class CombinedIndex:
     def _fetch(self, start: int, stop: int) -> memoryview | None:
         """Return a range of the index; None if it is no longer the one whose header was read."""
         try:
-            return memoryview(fetch(self.path, start, stop, etag=self._etag).data)
+            return self._at.fetch(start, stop, version=self._version).data
         except (ChangedFileError, NoSuchPathError):
             return None
 
@@ -127,12 +122,11 @@ class CombinedIndex:
     def _read_header(self) -> None:
         is_small = max_bytes(self._shards) <= _WHOLE_BYTES
         try:
-            data, found = fetch(self.path, 0, None if is_small else header_bytes(self._shards))
+            view, version = self._at.fetch(0, None if is_small else header_bytes(self._shards))
         except NoSuchPathError:
             return
         self.exists = True
-        view = memoryview(data)
-        self._header, self._etag = decode_combined(view, self._shards), found.etag
+        self._header, self._version = decode_combined(view, self._shards), version
         self._data = view if is_small else None
 
 
@@ -157,12 +151,7 @@ class RemoteIndex:
     ) -> None:
         """Describe the index of a shard.
 
-        Args:
-            file: The shard.
-            entry: Entry of the shard in its manifest.
-            compression: Compression of the shard, by the manifest.
-            options: Options for reading.
-            combined: Index of all shards, and the number of this shard in it.
+        `combined`: index of all shards, and the number of this shard in it.
         """
         self.compression = compression
         self._file = file
@@ -187,12 +176,7 @@ class RemoteIndex:
 
     @property
     def offsets(self) -> NDArray[np.uint64]:
-        """Offset of each record, and the end of the last one.
-
-        Raises:
-            CorruptRecordError: No stored index is usable, and the shard is damaged too.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Offset of each record, and the end of the last one."""
         with self._lock:
             if self._offsets is None:
                 self._offsets = self._load()
@@ -236,10 +220,10 @@ class RemoteIndex:
     def _read_own(self) -> NDArray[np.uint64] | None:
         """Return the offsets of the index of this shard alone; None if there is none that fits."""
         try:
-            data = fetch(self._file.path.parent / index_name(self._entry.name)).data
+            data = locate(self._file.path.parent / index_name(self._entry.name)).read()
         except NoSuchPathError:
             return None
-        decoded = decode_index(bytes(data), identify(self._entry), self._options.max_record_bytes)
+        decoded = decode_index(data, identify(self._entry), self._options.max_record_bytes)
         return None if decoded is None else decoded[0]
 
     def distrust(self) -> None:
@@ -247,11 +231,7 @@ class RemoteIndex:
 
 
 def load_offsets(indexes: Sequence[Index]) -> None:
-    """Load indexes of several shards, with as few requests as possible, and several at a time.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
-    """
+    """Load indexes of several shards, with as few requests as possible, and several at a time."""
     missing = [index for index in indexes if isinstance(index, RemoteIndex) and not index.is_loaded]
     groups: dict[CombinedIndex, dict[int, RemoteIndex]] = {}
     for index in missing:
@@ -260,19 +240,14 @@ def load_offsets(indexes: Sequence[Index]) -> None:
     for combined, mine in groups.items():
         for number, offsets in combined.read_offsets(list(mine)).items():
             mine[number].set_offsets(offsets)
-    # The others have an index of their own, or are scanned.
+    # The others have a separate index, or are scanned.
     rest = [partial(getattr, index, "offsets") for index in missing if not index.is_loaded]
     for _ in call_all(rest):
         pass
 
 
 def scan_object(file: RemoteFile, options: ReadOptions) -> FileIndex:
-    """Build the index of an object from its record headers; all of it is read.
-
-    Raises:
-        NotTFRecordError: The object is not a TFRecord file.
-        CorruptRecordError: The object is compressed, and no record header can be decompressed.
-    """
+    """Build the index of an object from its record headers; all of it is read."""
     reader = SequentialReader(file)
     first = bytes(reader.read(0, FIRST_BYTES))
     compression = check_compression(file.path, first, options.compression)
@@ -281,11 +256,13 @@ def scan_object(file: RemoteFile, options: ReadOptions) -> FileIndex:
     if compression == "none":
         refuse_foreign(file.path, first)
         for chunk in file.chunks():
-            scanner.feed(chunk)
+            with naming_record(file.path, scanner):
+                scanner.feed(chunk)
     else:
         try:
             for piece in inflate(InflateSource(file), compression):
-                scanner.feed(piece)
+                with naming_record(file.path, scanner):
+                    scanner.feed(piece)
         except CorruptRecordError as error:
             failure = error
     offsets, found = scanner.finish()

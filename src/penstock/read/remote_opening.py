@@ -1,4 +1,4 @@
-"""Opening of shards in object stores. Loaded with the first of them, because it needs `obstore`.
+"""Opening of shards in object stores, which are read by ranges.
 
 In: the files of a listing. Out: shards. Those that a manifest declares need no request yet, and are made when
 they are used: a data set may have 100,000 of them.
@@ -9,27 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
-from typing import Final, overload
+from typing import Final, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import CorruptRecordError
+from penstock.format.entry import ShardEntry
+from penstock.format.manifest import ManifestCompression
 from penstock.foundation.process import ProcessLock
+from penstock.read.dataset_files import DatasetFolder, File, list_parents
 from penstock.read.index import Index
-from penstock.read.listing import DatasetFolder, File
-from penstock.read.options import ReadOptions
 from penstock.read.range_buffers import RangeFile
 from penstock.read.remote_index import CombinedIndex, RemoteIndex, load_offsets, scan_object
 from penstock.read.remote_shard import RemoteCompressedShard, RemoteShard, ShardObject
 from penstock.read.shard import Shard
 from penstock.read.shard_list import LazyShards, ShardList
-from penstock.shards.entry import ShardEntry
-from penstock.shards.manifest import ManifestCompression
+from penstock.settings.groups import ReadOptions
 from penstock.storage.open_file import KeptFiles
+from penstock.storage.paths import locate
 from penstock.storage.range_cache import find_cache
 from penstock.storage.remote_file import RemoteFile
-from penstock.storage.store_path import StorePath
+from penstock.storage.store_path import AnyPath, StorePath
 
 # A shard that is read in order keeps the last range of it in memory.
 _MOST_IN_ORDER: Final = 4
@@ -39,23 +40,14 @@ class RemoteShards:
     """Opens the shards of data sets in object stores; safe to use from several threads."""
 
     def __init__(self, folders: Sequence[DatasetFolder], options: ReadOptions, kept: KeptFiles) -> None:
-        """Note the manifests.
-
-        Args:
-            folders: Folders with a manifest.
-            options: Options for reading.
-            kept: Open copies of compressed shards.
-
-        Raises:
-            CorruptRecordError: The options declare another compression than a manifest.
-        """
+        """Note the manifests."""
         self._options = options
         self._kept = kept
         self._cache = find_cache(options.store_cache_bytes)
-        self._declared: dict[StorePath, dict[str, tuple[CombinedIndex, int, ManifestCompression]]] = {}
+        self._declared: dict[AnyPath, dict[str, tuple[CombinedIndex, int, ManifestCompression]]] = {}
         for folder in folders:
             at = folder.shards_path
-            if isinstance(at, StorePath):
+            if not locate(at).has_folders:
                 shards = list(folder.manifest.shards())
                 combined = CombinedIndex(at, shards, options)
                 compression = folder.manifest.compression
@@ -66,22 +58,16 @@ class RemoteShards:
 
     def open_many(self, files: Sequence[File]) -> ShardList | None:
         """Return shards, each made when it is first used; None if not all are declared and in a store."""
-        if all(file.entry is not None and isinstance(file.folder, StorePath) for file in files):
+        if all(file.entry is not None for file in files) and list_parents(files) <= self._declared.keys():
             return DeclaredObjects(files, self.open)
         return None
 
-    def open(self, folder: StorePath, name: str, entry: ShardEntry | None) -> Shard:
+    def open(self, folder: AnyPath, name: str, entry: ShardEntry | None) -> Shard:
         """Return a shard.
 
-        Args:
-            folder: Folder of the object.
-            name: Name of the object.
-            entry: Entry of the object in a manifest; None scans the object.
-
-        Raises:
-            PenstockError: The object does not exist, or is not a TFRecord file.
+        `entry`: entry of the object in a manifest; None scans the object.
         """
-        path = folder / name
+        path = cast("StorePath", folder / name)
         if entry is None:
             file = RemoteFile(path)
             file.refuse_missing_version()
@@ -111,7 +97,7 @@ class DeclaredObjects(LazyShards):
     def __init__(
         self,
         files: Sequence[File],
-        open_one: Callable[[StorePath, str, ShardEntry], Shard],
+        open_one: Callable[[AnyPath, str, ShardEntry], Shard],
         base: DeclaredObjects | None = None,
     ) -> None:
         super().__init__(files, {})
@@ -123,8 +109,6 @@ class DeclaredObjects(LazyShards):
         if self._base is not None:
             return self._base[number].in_order()
         folder, name, *_ = self._files[number]
-        if not isinstance(folder, StorePath):
-            raise TypeError(f"{folder} is not in an object store")
         return self._open_one(folder, name, self._entries[number])
 
     def _drop_some(self) -> None:
@@ -174,11 +158,7 @@ class DeclaredObjects(LazyShards):
         return []
 
     def load_indexes(self, numbers: Sequence[int]) -> None:
-        """Load the indexes of shards, with as few requests as possible.
-
-        Raises:
-            StoreError: The store does not answer, or refuses.
-        """
+        """Load the indexes of shards, with as few requests as possible."""
         with self._lock:  # threads of a loader often need the same ones
             load_offsets([self[number].index for number in numbers])
 
@@ -213,5 +193,5 @@ def _check_compression(folder: DatasetFolder, options: ReadOptions) -> None:
             field="compression",
             expected=options.compression,
             got=folder.manifest.compression,
-            advice="Leave out 'compression' to detect it.",
+            advice="To detect it: `compression='auto'`.",
         )

@@ -19,12 +19,7 @@ class ShardObject(RemoteFile):
     """The object of a shard that a manifest declares: it must exist with the declared size."""
 
     def fetch(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes by one request.
-
-        Raises:
-            MissingShardError: There is no such object.
-            ChangedFileError: It has another size, or is another version than the one that was read before.
-        """
+        """Return a range of bytes by one request."""
         try:
             return super().fetch(start, stop)
         except NoSuchPathError as error:
@@ -43,10 +38,7 @@ class RemoteShard(Shard):
     def __init__(self, file: RemoteFile, index: Index, *, is_ahead: bool = False) -> None:
         """Describe a shard; nothing is read yet.
 
-        Args:
-            file: The object.
-            index: Index of the object.
-            is_ahead: Whether it is read once, in order, by one thread: then it is read ahead.
+        `is_ahead`: whether it is read once, in order, by one thread: then it is read ahead.
         """
         self.path = file.path
         self.index = index
@@ -54,12 +46,7 @@ class RemoteShard(Shard):
         self._reader = SequentialReader(file) if is_ahead else None
 
     def segment(self, selection: Selection, access: Access = "read") -> _native.Segment:  # noqa: ARG002
-        """Return the frames of the selected records, read now.
-
-        Raises:
-            ChangedFileError: The object has changed since it was opened.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Return the frames of the selected records, read now."""
         begins, sizes = self._frames(selection)
         if len(begins) == 0:
             return -1, b"", 0, begins, sizes, None
@@ -93,12 +80,8 @@ class RemoteCompressedShard(CompressedShard):
     ) -> None:
         """Describe a shard; nothing is read yet.
 
-        Args:
-            file: The object.
-            index: Index of the object.
-            version: Identifies the content of the object: a copy in the cache is found by it.
-            files: Open copies.
-            goes_forward: Whether it is read once, in order.
+        `version`: identifies the content of the object: a copy in the cache is found by it. `goes_forward`:
+        whether it is read once, in order.
         """
         self._object = file
         self._version = version

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.errors import OutOfMemoryError
 from penstock.foundation.process import usable_memory
-from penstock.foundation.wording import count
 from penstock.read.damage import Damage
 from penstock.read.shard import Access, Shard
 from penstock.read.shard_list import ShardList
@@ -69,7 +68,7 @@ class Rows:
 
     @cached_property
     def is_mapped(self) -> bool:
-        """Whether the files are to be mapped into memory: their records are small, as is their total size."""
+        """Whether to map the files into memory: their records are small, as is their total size."""
         if not self._can_map:
             return False
         num_bytes = self.shards.num_bytes
@@ -168,20 +167,25 @@ def naming_largest(rows: Rows, wanted: NDArray[np.int64]) -> Iterator[None]:
     try:
         yield
     except MemoryError:
-        raise _name_largest(rows, wanted) from None
+        raise name_largest(rows, wanted) from None
 
 
-def _name_largest(rows: Rows, wanted: NDArray[np.int64]) -> OutOfMemoryError:
+def name_largest(rows: Rows, wanted: NDArray[np.int64]) -> OutOfMemoryError:
+    """Return the error for rows that do not fit into memory together."""
     sizes = [rows.frame_bytes(row, row + 1) for row in wanted.tolist()]
     largest = int(np.argmax(sizes))
     shard, record = rows.locate(int(wanted[largest]))
+    size = f"{sizes[largest]:,} bytes: payload"
     return OutOfMemoryError(
-        f"{count(len(wanted), 'record')} read together do not fit into memory; the largest has "
-        f"{sizes[largest]:,} bytes: payload",
+        f"a record does not fit into memory; it has {size}"
+        if len(wanted) == 1
+        else f"{len(wanted):,} records read together do not fit into memory; the largest has {size}",
         path=shard.path,
         record=record,
         offset=int(shard.index.offsets[record]),
-        advice="Use smaller batches, or a machine with more memory.",
+        advice="Use a machine with more memory."
+        if len(wanted) == 1
+        else "Use smaller batches, or a machine with more memory.",
     )
 
 

@@ -77,11 +77,7 @@ class Scatter:
             self._learn(self._places.find_unknown(wanted))
 
     def segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
-        """Return the locations of the frames of rows, in the order of `wanted`.
-
-        Raises:
-            ChangedFileError: A file has changed since it was indexed.
-        """
+        """Return the locations of the frames of rows, in the order of `wanted`."""
         if len(wanted) == 0:
             return []
         if self._ranges is not None:
@@ -136,20 +132,15 @@ class Scatter:
         return begins, sizes, ranges.locate(np.array(numbers, np.int64)[which], begins, sizes)
 
     def release(self) -> None:
-        """Release what was read ahead and is not needed any more."""
+        """Release bytes that were read ahead and are not needed any more."""
         if self._ranges is not None:
             self._ranges.clear()
 
     def check(self, *, is_strict: bool) -> None:
         """Check that every file still exists and has not changed since it was opened.
 
-        Args:
-            is_strict: Whether a missing or changed file is an error now; otherwise each of its rows counts as
-                a bad record.
-
-        Raises:
-            MissingShardError: A file no longer exists.
-            ChangedFileError: A file has changed.
+        `is_strict`: whether a missing or changed file is an error now; otherwise each of its rows counts as a
+        bad record.
         """
         suspects = self.rows.shards.find_suspects()
         for number in self._lost.keys() - set(suspects):

@@ -26,7 +26,7 @@ from penstock.storage.store_path import AnyPath
 
 
 def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
-    """Yield what can be decompressed, without an error at the end: the index already records the damage."""
+    """Yield all bytes that can be decompressed, without an error: the index already records the damage."""
     try:
         yield from inflate(file, compression)
     except CorruptRecordError:
@@ -99,13 +99,8 @@ class Shard:
     def segment(self, selection: Selection, access: Access = "read") -> _native.Segment:
         """Return the locations of the frames of the selected records.
 
-        Args:
-            selection: Record numbers.
-            access: How the core gets the records: "read" from the open file, or through a "map" of it into
-                memory; "load" reads them now, so that no file stays open.
-
-        Raises:
-            ChangedFileError: The file has changed since it was indexed.
+        `access`: how the core gets the records: "read" from the open file, or through a "map" of it into
+        memory; "load" reads them now, so that no file stays open.
         """
         begins, sizes = self._frames(selection)
         file = self._file.open()
@@ -119,20 +114,11 @@ class Shard:
         return self
 
     def file(self) -> OpenFile | None:
-        """Return an open file with the frames at the offsets of the index; None if there is no such file.
-
-        Raises:
-            ChangedFileError: The file has changed since it was indexed.
-        """
+        """Return an open file with the frames at the offsets of the index; None if there is no such file."""
         return self._file.open()
 
     def check(self) -> None:
-        """Check that the file still exists and has not changed since it was indexed.
-
-        Raises:
-            MissingShardError: The file no longer exists.
-            ChangedFileError: The file has changed.
-        """
+        """Check that the file still exists and has not changed since it was indexed."""
         self._file.check()
 
     def _frames(self, selection: Selection) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
@@ -151,7 +137,7 @@ class CompressedShard(Shard):
         self, path: AnyPath, index: Index, files: KeptFiles | None = None, *, goes_forward: bool = False
     ) -> None:
         super().__init__(path, index, files)
-        self._goes_forward = goes_forward  # what is left out on the way is inflated and thrown away
+        self._goes_forward = goes_forward  # skipped bytes are inflated and thrown away
         self._lock = ProcessLock()
         self._window = self._new_window()
         self._copy = cache_path("inflated", path, *index.identity)
@@ -180,11 +166,7 @@ class CompressedShard(Shard):
             return -1, inflated, first, begins, sizes, None
 
     def _check_end(self) -> None:
-        """Check that the stream ends where the index ends; the index may belong to another file.
-
-        Raises:
-            ChangedFileError: The stream is longer.
-        """
+        """Check that the stream ends where the index ends; the index may belong to another file."""
         if self.index.is_scanned or self._window.is_at_end():
             return
         self.index.distrust()

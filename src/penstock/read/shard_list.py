@@ -1,6 +1,6 @@
 """The shards of a split: opened one by one, or declared in a manifest and made when they are needed.
 
-In: shards, or files with their manifest entries. Out: a sequence of shards, and what is needed of all of them
+In: shards, or files with their manifest entries. Out: a sequence of shards, and properties of all of them
 without making each. A data set may have 100,000 shards, so nothing here takes long per shard.
 """
 
@@ -19,14 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.format.entry import ShardEntry
+from penstock.format.index import INDEX_FOLDER, INDEX_SUFFIX
+from penstock.read.dataset_files import File
 from penstock.read.declared_shard import DeclaredIndex, open_declared
 from penstock.read.index import Index
-from penstock.read.listing import File
-from penstock.read.options import ReadOptions
 from penstock.read.range_buffers import RangeFile
 from penstock.read.shard import CompressedShard, Shard
-from penstock.shards.entry import ShardEntry
-from penstock.shards.index import INDEX_FOLDER, INDEX_SUFFIX
+from penstock.settings.groups import ReadOptions
 from penstock.storage.open_file import FileIdentity, KeptFiles
 from penstock.storage.request_threads import call_all
 from penstock.storage.store_path import AnyPath
@@ -259,10 +259,6 @@ def open_many(files: Sequence[File], options: ReadOptions, kept: KeptFiles) -> D
     """Open shards that a manifest declares, whose indexes are checked when they are used.
 
     Each shard must exist with its declared size. Shards without a stored index are indexed now.
-
-    Raises:
-        MissingShardError: A file is missing.
-        CorruptRecordError: The size of a file differs from the manifest.
     """
     identities, entries = identify_files(files), list_entries(files)
     sizes = np.array([entry.num_bytes for entry in entries], np.int64)
@@ -310,7 +306,7 @@ def _list_indexes(folder: Path) -> set[str]:
 
 
 def list_entries(files: Sequence[File]) -> list[ShardEntry]:
-    """Return the manifest entries of files, all of which have one."""
+    """Return the manifest entries of files; every file must have one."""
     entries = [file.entry for file in files if file.entry is not None]
     if len(entries) < len(files):
         raise TypeError("a file has no entry in a manifest")

@@ -27,9 +27,13 @@ from penstock.score.evaluation import format_date
 NUM_COLORS: Final = 8
 """Number of colours in the style sheet; more series repeat them."""
 
+NUM_DASHES: Final = 4
+"""Number of kinds of lines, solid and dashed; more series repeat them."""
+
 Numbers: TypeAlias = Sequence[float | None]
 Series: TypeAlias = Mapping[str, tuple[Numbers, Numbers]]
 
+_DASHES: Final = ("-", (0, (4, 4)), (0, (1.3, 2.7)), (0, (7, 2, 1.3, 2)))  # equal curves show in gaps
 _TEXT: Final = "#0a0c00"
 _GRID: Final = "#0a0c01"
 QUIET: Final = "#0a0c02"
@@ -65,11 +69,12 @@ _SETTINGS: Final = {
     "axes.axisbelow": True,
     "grid.color": _GRID,
     "grid.linewidth": 0.6,
-    "axes.formatter.limits": (-4, 300),  # large numbers have a formatter of their own
+    "axes.formatter.limits": (-4, 300),  # large numbers have a separate formatter
     "axes.formatter.useoffset": False,
 }
 _WIDTH: Final = 4.4  # inches of 72 pixels: the text of a card is about as wide
-_SQUARE: Final = 4.0
+_LINES: Final = 3.6  # narrower, as four may be in a row
+_SQUARE: Final = 3.4
 _MOST_CHARS: Final = 22
 _LARGE_TICK: Final = 1e4
 _LARGEST_UNIT: Final = 1e10
@@ -84,12 +89,8 @@ def draw_histogram(
 ) -> Markup:
     """Draw the shares of the values of each split: the first one filled, the others as lines.
 
-    Args:
-        edges: Edges of the bins.
-        counts: Counts of each split, one per bin.
-        title: Description of the chart for those who cannot see it.
-        x_label: Label of the axis.
-        dates: "date" or "time" for numbers that are shown as such.
+    `title`: description of the chart for those who cannot see it. `dates`: "date" or "time" for numbers that
+    are shown as such.
     """
     known = [_keep_drawable(each) for each in edges]
     if any(math.isnan(each) for each in known):
@@ -104,7 +105,7 @@ def draw_histogram(
             if number == 0:
                 axes.stairs(heights, known, fill=True, color=color, alpha=0.45)
             else:
-                axes.stairs(heights, known, color=color, linewidth=1.4)
+                axes.stairs(heights, known, color=color, linewidth=1.4, linestyle=_choose_dash(number - 1))
         axes.set_ylim(bottom=0)
         axes.grid(visible=False, axis="x")
         if dates in ("date", "time"):
@@ -152,18 +153,12 @@ def draw_lines(
     diagonal: bool = False,
     markers: bool = False,
 ) -> Markup:
-    """Draw lines; undefined numbers interrupt them.
+    """Draw lines, each with different dashes; undefined numbers interrupt them.
 
-    Args:
-        series: Coordinates of the points of each line.
-        title: Description of the chart for those who cannot see it.
-        x_label: Label of the horizontal axis.
-        y_label: Label of the vertical axis.
-        is_square: Whether both axes go from 0 to 1.
-        diagonal: Whether to draw the diagonal from (0, 0) to (1, 1).
-        markers: Whether to mark the points.
+    `title`: description of the chart for those who cannot see it. `is_square`: whether both axes go from 0 to
+    1. `diagonal`: whether to draw the diagonal from (0, 0) to (1, 1).
     """
-    with start_figure(_SQUARE if is_square else _WIDTH, 3.2 if is_square else 2.0) as (figure, axes):
+    with start_figure(*((_SQUARE, 2.8) if is_square else (_LINES, 1.9))) as (figure, axes):
         if diagonal:
             axes.plot([0, 1], [0, 1], color=_GRID, linewidth=1.2, linestyle=(0, (4, 3)))
         for number, (x, y) in enumerate(series.values()):
@@ -172,7 +167,8 @@ def draw_lines(
             axes.plot(
                 *zip(*points, strict=True),
                 color=COLORS[number % NUM_COLORS],
-                linewidth=1.6,
+                linestyle=_choose_dash(number),
+                linewidth=1.6 if number else 2.4,
                 marker=marker,
                 markersize=3.5,
             )
@@ -187,7 +183,7 @@ def draw_lines(
 
 def draw_points(x: Numbers, y: Numbers, title: str, *, x_label: str, y_label: str) -> Markup:
     """Draw points, and the line on which both numbers are equal."""
-    with start_figure(_SQUARE, 3.4) as (figure, axes):
+    with start_figure(_SQUARE, 2.9) as (figure, axes):
         numbers = [each for each in map(_keep_drawable, (*x, *y)) if not math.isnan(each)]
         ends = [min(numbers, default=0.0), max(numbers, default=1.0)]
         axes.plot(ends, ends, color=_GRID, linewidth=1.2, linestyle=(0, (4, 3)))
@@ -204,7 +200,7 @@ def draw_heat(matrix: Sequence[Sequence[int]], title: str) -> Markup:
     """Draw a matrix of counts as squares, each row relative to its sum."""
     color = (0.15, 0.45, 0.75)  # inside a picture, so that it cannot follow the style sheet
     shares = [[each / max(1, sum(row)) for each in row] for row in matrix]
-    with start_figure(_SQUARE, 3.5) as (figure, axes):
+    with start_figure(_SQUARE, 3.0) as (figure, axes):
         axes.imshow(
             [[(*color, share**0.6) for share in row] for row in shares],
             interpolation="nearest",
@@ -233,6 +229,10 @@ def start_figure(width: float, height: float) -> Iterator[tuple[Any, Any]]:
         figure = Figure(figsize=(width, height), dpi=72, facecolor="none")
         axes = figure.add_subplot(facecolor="none")
         yield figure, axes
+
+
+def _choose_dash(number: int) -> Any:
+    return _DASHES[number % NUM_DASHES]
 
 
 def _keep_drawable(value: float | None) -> float:
@@ -268,10 +268,8 @@ def _shorten_ticks(figure: Any) -> None:
 def finish_figure(figure: Any, title: str, *, has_layout: bool = True) -> Markup:
     """Return the figure as SVG for a page.
 
-    Args:
-        figure: The figure that `start_figure` made.
-        title: Description of the figure for those who cannot see it.
-        has_layout: Whether to fit the axes and their labels into the figure.
+    `figure`: the figure that `start_figure` made. `title`: description of the figure for those who cannot see
+    it. `has_layout`: whether to fit the axes and their labels into the figure.
     """
     _shorten_ticks(figure)
     if has_layout:

@@ -10,14 +10,16 @@ from typing import Any, Final
 
 from penstock.dataset import Dataset
 from penstock.errors import PayloadError, SchemaError
+from penstock.format.manifest import Manifest
 from penstock.report.data_warnings import find_warnings
 from penstock.report.duplicates import describe_duplicates
 from penstock.report.field_report import describe_field
-from penstock.report.options import ReportOptions
 from penstock.report.sample_records import choose_rows, describe_records, sort_fields, start_pictures
 from penstock.report.split_sample import SplitSample, choose_records, sample_split
+from penstock.schema.date import date_forms
 from penstock.schema.declaration import find_forms
-from penstock.shards.manifest import Manifest
+from penstock.schema.schema import Schema
+from penstock.settings.prediction import ReportOptions
 from penstock.statistics.summary import FieldStatistics, load_statistics
 
 MOST_FIELDS: Final = 300
@@ -32,14 +34,7 @@ def describe_data(
 ) -> dict[str, Any]:
     """Return all figures about a data set.
 
-    Args:
-        dataset: The data set.
-        options: Options of the report.
-        on_progress: Called with the current task, its finished part, and the whole of it.
-
-    Raises:
-        PayloadError: The records are not Examples.
-        PenstockError: A record is bad, and the data set was opened to raise errors.
+    `on_progress`: called with the current task, its finished part, and the whole of it.
     """
     if dataset.payload == "other":
         raise PayloadError(
@@ -58,7 +53,7 @@ def describe_data(
 
         samples.append(sample_split(split, wanted, show))
     reference = find_reference(samples)
-    forms = find_dates(dataset.manifest)
+    forms = find_dates(dataset.manifest, dataset.schema)
     known = _load_known(dataset.manifest, reference)
     names = sort_fields(dataset.schema)
     fields = [
@@ -99,13 +94,14 @@ def find_reference(samples: list[SplitSample]) -> SplitSample | None:
     return next((each for each in filled if each.name == TRAIN), filled[0] if filled else None)
 
 
-def find_dates(manifest: Manifest | None) -> dict[str, str]:
-    """Return the fields that were dates or times in the raw data, as the manifest describes them."""
+def find_dates(manifest: Manifest | None, schema: Schema) -> dict[str, str]:
+    """Return "date" or "time" for fields of dates, and for numbers that were dates in the raw data."""
     try:
         forms = find_forms(manifest.plan) if manifest is not None else {}
     except SchemaError:
-        return {}  # of another version: the fields are shown as the numbers that are stored
-    return {name: form for name, form in forms.items() if form in ("date", "time")}
+        forms = {}  # of another version: the fields are shown as the numbers that are stored
+    plain = {name: form for name, form in forms.items() if form in ("date", "time")}
+    return {**plain, **date_forms(schema)}
 
 
 def _load_known(manifest: Manifest | None, reference: SplitSample | None) -> dict[str, FieldStatistics]:

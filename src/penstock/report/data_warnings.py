@@ -5,14 +5,13 @@ In: samples of the splits, and the figures of fields and duplicates. Out: `DataW
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from penstock.foundation.wording import count, list_texts, show
+from penstock.foundation.wording import argument, count, list_texts, show
 from penstock.plan.leakage import LeakageTarget
 from penstock.report.split_sample import SplitSample
 from penstock.schema.field import Field
@@ -66,12 +65,9 @@ def find_warnings(
 ) -> list[DataWarning]:
     """Return all warnings.
 
-    Args:
-        schema: Schema of the data set.
-        samples: Samples of all splits.
-        reference: Sample of the split that others are compared with, usually the train split.
-        fields: Figures of the fields, as `describe_field` returns them.
-        duplicates: Figures of equal records, as `describe_duplicates` returns them.
+    `reference`: sample of the split that others are compared with, usually the train split. `fields`: figures
+    of the fields, as `describe_field` returns them. `duplicates`: figures of equal records, as
+    `describe_duplicates` returns them.
     """
     found = [*_warn_splits(samples), *_warn_duplicates(duplicates)]
     if reference is not None and reference.num_read:
@@ -125,7 +121,7 @@ def _warn_duplicates(found: Mapping[str, Any]) -> Iterator[DataWarning]:
         read = "" if found["is_whole"] else ", of the records that were read"
         text = (
             f"Values of {show(name)} that are also in {show(reference)}: {splits}{read}. Split by groups "
-            "(--group) if the records belong together."
+            "(`group=NAME`) if the records belong together."
         )
         yield DataWarning("shared_values", text, field=name)
 
@@ -153,7 +149,7 @@ def _warn_field(name: str, field: Field, reference: SplitSample) -> Iterator[Dat
     if field.role == "input" and is_code and num_distinct == len(keys) >= _LEAST_IDS:
         text = (
             f"All values of {show(name)}{_note(reference)} are distinct: it may be an identifier, which a "
-            f"model can only memorize. Mark it with --id {shlex.quote(name)} or leave it out with "
+            f"model can only memorize. Mark it with {argument('id', name)} or leave it out with "
             f"{_drop(name)}."
         )
         yield DataWarning("identifier", text, field=name)
@@ -179,7 +175,7 @@ def _warn_target(
     if number < _RARE_SHARE * sum(known.counts):
         text = (
             f"Class {show(rarest)} of {show(name)} has {number / sum(known.counts):.2%} of the records: "
-            "accuracy says little, and --class-weights balanced may help."
+            "accuracy says little, and `class_weights='balanced'` may help."
         )
         yield DataWarning("rare_class", text, field=name)
     for each in samples:
@@ -253,7 +249,7 @@ def _be(number: int) -> str:
 
 
 def _drop(name: str) -> str:
-    return f"--drop {shlex.quote(name)}"
+    return argument("drop", [name])
 
 
 def _note(sample: SplitSample) -> str:

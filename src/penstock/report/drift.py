@@ -18,7 +18,7 @@ from penstock.statistics.summary import Frequencies
 
 # A data set has dozens of fields, so that one in a hundred would be a false alarm in most reports.
 _KOLMOGOROV: Final = 1.95  # quantile of 99.9 % of the distribution of the scaled statistic
-_NORMAL: Final = 3.3  # the same of a normal distribution, both sides
+_NORMAL: Final = 3.3  # 99.9 % quantile of a normal distribution, both sides
 SMALLEST_DRIFT: Final = 0.1
 """Distances below are not worth a warning, even where there are enough records to be sure of them."""
 
@@ -28,7 +28,7 @@ class Drift:
     """Distance between two splits in one part of a field.
 
     Attributes:
-        part: What was compared: "missing", or a part of the statistics, such as "values" or "lengths".
+        part: Compared part: "missing", or a part of the statistics, such as "values" or "lengths".
         distance: Largest difference between the cumulative distributions of numbers (Kolmogorov–Smirnov);
             half the sum of the differences between the shares of values (total variation); or the difference
             between the shares of missing values.
@@ -90,12 +90,7 @@ def compare_values(
 ) -> Drift:
     """Return the total variation distance of counted values.
 
-    Args:
-        first: Counts of the values of one split.
-        second: Counts of the values of the other split.
-        num_first: Number of records that the first counts come from.
-        num_second: Number of records that the second counts come from.
-        part: Name for the result.
+    `num_second`: number of records that the second counts come from.
     """
     totals = sum(first.counts), sum(second.counts)
     shares = dict(zip(first.values, (count / totals[0] for count in first.counts), strict=True))

@@ -15,7 +15,7 @@ from penstock.report.split_sample import EMPTY_KEY, Keys, SplitSample, hash_rows
 from penstock.schema.schema import Schema
 
 _LARGE: Final = ("image", "text", "tensor", "sequence", "bytes")
-_LEAST_DISTINCT: Final = 0.9  # share of distinct values: those of a category or a short text repeat anyway
+_LEAST_DISTINCT: Final = 0.9  # share of distinct values: categories and short texts repeat anyway
 
 
 def describe_duplicates(
@@ -25,10 +25,7 @@ def describe_duplicates(
 
     Records are equal if all fields are, except for ids and weights.
 
-    Args:
-        schema: Schema of the data set.
-        samples: Samples of all splits.
-        reference: Sample of the split that others are compared with, usually the train split.
+    `reference`: sample of the split that others are compared with, usually the train split.
     """
     compared = [name for name, field in schema.items() if field.role not in ("id", "weight")]
     rows = {each.name: hash_rows({name: each.keys[name] for name in compared}) for each in samples}

@@ -11,8 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.decode.short_value import round_measure, show_number
 from penstock.report.drift import find_drifts
 from penstock.report.split_sample import SplitSample
+from penstock.schema.date import DAY
 from penstock.schema.field import Field
 from penstock.score.evaluation import format_date
 from penstock.score.mistakes import plain_label
@@ -38,13 +40,9 @@ def describe_field(
 ) -> dict[str, Any]:
     """Return all figures of one field.
 
-    Args:
-        name: Name of the field.
-        field: The field.
-        samples: Samples of all splits.
-        reference: Sample of the split that others are compared with, usually the train split.
-        form: Type of the values in the raw data: "date" and "time" are stored as numbers.
-        known: Statistics of all records of the reference split, which the manifest has.
+    `reference`: sample of the split that others are compared with, usually the train split. `form`: type of
+    the values in the raw data: "date" and "time" are stored as numbers. `known`: statistics of all records of
+    the reference split, which the manifest has.
     """
     found = {each.name: each.fields[name] for each in samples}
     if known is not None and reference is not None and not reference.is_whole:
@@ -145,8 +143,14 @@ def _shorten(value: str | int) -> str | int:
 
 
 def _add_dates(part: dict[str, Any], form: str) -> None:
-    """Add minimum and maximum as text to the summaries of dates and times."""
+    """Add minimum, maximum, mean, quantiles and deviation as text to the summaries of dates and times."""
     for summary in part["summary"].values():
         summary["first"], summary["last"] = (
             format_date(summary[key], form) if summary[key] is not None else None for key in ("min", "max")
         )
+        found = {"mean": summary["mean"], **summary["quantiles"]}
+        texts = {key: format_date(each, form) for key, each in found.items()}
+        summary["dates"] = {key: text.partition(".")[0] for key, text in texts.items() if text is not None}
+        if summary["deviation"] is not None:
+            days = summary["deviation"] / (DAY if form == "time" else 1)
+            summary["dates"]["deviation"] = f"{show_number(round_measure(days))} days"

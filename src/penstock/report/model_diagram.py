@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from penstock.training.left_out import LeftOutPart
+
 MOST_LAYERS: Final = 2000
 """Models with more layers are listed by their layers alone, shortened."""
 
@@ -17,11 +19,10 @@ _MOST_NAMED: Final = 6
 _GROUP: Final = 3  # layers of one type in a row are listed as one line
 
 
-def describe_model(model: Any) -> dict[str, Any]:
+def describe_model(model: Any, left_out: Iterable[LeftOutPart] = ()) -> dict[str, Any]:
     """Return number of parameters, inputs, outputs, and the blocks of a model by rank.
 
-    Args:
-        model: The Keras model.
+    `left_out`: parts of the inputs that the model does not read: blocks without arrows.
     """
     layers = list(getattr(model, "layers", []))
     found: dict[str, Any] = {
@@ -37,7 +38,24 @@ def describe_model(model: Any) -> dict[str, Any]:
         found["layers"] = [_describe_layer(each) for each in layers[:_MOST_LISTED]]
         return found
     found["ranks"] = _rank_blocks(graph)
+    number = sum(map(len, found["ranks"]))
+    for at, part in enumerate(left_out, start=number + 1):
+        found["ranks"][0].append(_describe_unread(at, part))
     return found
+
+
+def _describe_unread(number: int, part: LeftOutPart) -> dict[str, Any]:
+    return {
+        "number": number,
+        "title": f"{_list_names(part.fields)}: not read",
+        "kind": "unread",
+        "inputs": list(part.fields),
+        "layers": [],
+        "parameters": 0,
+        "sources": [],
+        "from": [],
+        "reason": part.reason,
+    }
 
 
 def _count(owner: Any, kind: str = "weights") -> int:
@@ -163,7 +181,7 @@ def _rank_blocks(graph: _Graph) -> list[list[dict[str, Any]]]:
 
 
 def _join_inputs(graph: _Graph, keys: list[Any], members: Mapping[Any, list[int]]) -> list[Any]:
-    """Return the blocks of layers, where an input without layers of its own joins the block that reads it.
+    """Return the blocks of layers, where an input without separate layers joins the block that reads it.
 
     A table of fifty numbers would otherwise be fifty empty blocks.
     """
@@ -199,10 +217,12 @@ def _name_block(key: Any, graph: _Graph, numbers: Sequence[int]) -> str:
         return str(output)
     if len(inputs) == len(graph.inputs) > 1:
         return "all inputs"
-    names = sorted(inputs)
-    if len(names) > _MOST_NAMED:
-        return f"{', '.join(names[:_MOST_NAMED])} and {len(names) - _MOST_NAMED} more"
-    return ", ".join(names) or str(graph.layers[numbers[0]].name)
+    return _list_names(sorted(inputs)) or str(graph.layers[numbers[0]].name)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more
 
 
 def _list_layers(layers: Sequence[Any]) -> list[str]:

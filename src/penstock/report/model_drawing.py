@@ -1,7 +1,7 @@
 """The blocks of a model as a layered drawing: a column per rank, and an arrow from each block to its readers.
 
-In: the ranks that `model_diagram.py` makes. Out: `Markup`. Arrows that pass over ranks have a place of their
-own in each column between, so that they cross no block. Columns are narrow: three fit the width of a phone.
+In: the ranks that `model_diagram.py` makes. Out: `Markup`. Arrows that pass over ranks have a separate
+place in each column between, so that they cross no block. Columns are narrow: three fit the width of a phone.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ _MOST_CHARS: Final = 13
 _MOST_LINES: Final = 3
 _SWEEPS: Final = 4
 _COLORS: Final = {"input": 2, "output": 1}
+_UNREAD: Final = "unread"
 
 
 class _Node:
@@ -38,13 +39,15 @@ class _Node:
 
     Attributes:
         lines: Text of the box; none where an arrow passes.
-        color: Number of the colour of the box.
+        color: Colour of the box.
+        is_read: Whether the model reads it; otherwise the box is dashed.
         y: Middle of the node.
     """
 
-    def __init__(self, lines: Sequence[str] = (), color: int = 0) -> None:
+    def __init__(self, lines: Sequence[str] = (), kind: str = "layers") -> None:
         self.lines = lines
-        self.color = color
+        self.is_read = kind != _UNREAD
+        self.color = charts.COLORS[_COLORS.get(kind, 0)] if self.is_read else charts.QUIET
         self.y = 0.0
 
     @property
@@ -56,8 +59,7 @@ class _Node:
 def draw_model(ranks: Sequence[Sequence[Mapping[str, Any]]]) -> Markup:
     """Draw blocks and what each one reads; nothing for one block, and for more than `MOST_BLOCKS`.
 
-    Args:
-        ranks: Blocks by rank, with the numbers of the blocks that they read as `sources`.
+    `ranks`: blocks by rank, with the numbers of the blocks that they read as `sources`.
     """
     columns, edges = _place_blocks(ranks)
     if not edges or sum(bool(node.lines) for column in columns for node in column) > MOST_BLOCKS:
@@ -107,10 +109,10 @@ def _place_blocks(
         column = []
         for blocks in alike.values():
             num_shown = len(blocks) if len(blocks) <= MOST_ALIKE else MOST_ALIKE - 1
-            color = _COLORS.get(blocks[0]["kind"], 0)
-            found = [_Node(_wrap(f"{each['number']} {each['title']}"), color) for each in blocks[:num_shown]]
+            kind = str(blocks[0]["kind"])
+            found = [_Node(_wrap(f"{each['number']} {each['title']}"), kind) for each in blocks[:num_shown]]
             if num_shown < len(blocks):
-                found.append(_Node(_wrap(f"and {len(blocks) - num_shown} more"), color))
+                found.append(_Node(_wrap(f"and {len(blocks) - num_shown} more"), kind))
             for number, block in enumerate(blocks):
                 nodes[block["number"]] = found[min(number, len(found) - 1)]
                 places[block["number"]] = at
@@ -169,15 +171,15 @@ def _draw_node(axes: Any, node: _Node, left: float) -> None:
         axes.plot([left, left + _BOX], [node.y, node.y], color=charts.QUIET, linewidth=1.1)
         return
     low = node.y - node.height / 2
-    color = charts.COLORS[node.color]
     box = FancyBboxPatch(
         (left + 3, low + 3),
         _BOX - 6,
         node.height - 6,
         boxstyle="round,pad=3,rounding_size=3",
         fill=False,
-        edgecolor=color,
+        edgecolor=node.color,
         linewidth=1.4,
+        linestyle="solid" if node.is_read else (0, (3, 2)),
     )
     axes.add_patch(box)
     for at, line in enumerate(node.lines):
@@ -196,7 +198,7 @@ def _wrap(text: str) -> list[str]:
 
 
 def _describe(ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
-    """Return what feeds what, for those who cannot see the drawing."""
+    """Return the connections as text, for readers who cannot see the drawing."""
     titles = {block["number"]: f"{block['number']} {block['title']}" for rank in ranks for block in rank}
     read = [
         f"{titles[block['number']]} reads {', '.join(titles[each] for each in block['sources'])}"
@@ -204,4 +206,10 @@ def _describe(ranks: Sequence[Sequence[Mapping[str, Any]]]) -> str:
         for block in rank
         if block["sources"]
     ]
-    return f"Diagram of the model. {'; '.join(read)}."
+    unread = [
+        f"No block reads {', '.join(block['inputs'])}"
+        for rank in ranks
+        for block in rank
+        if block["kind"] == _UNREAD
+    ]
+    return f"Diagram of the model. {'; '.join([*read, *unread])}."

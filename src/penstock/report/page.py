@@ -13,11 +13,22 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from penstock.decode.short_value import round_measure
 from penstock.foundation.wording import count, format_size
 from penstock.report import charts
 from penstock.report.model_drawing import draw_model
-from penstock.score.evaluation import MEANINGS, format_number, format_score
+from penstock.score.evaluation import format_number
+from penstock.score.score_text import (
+    MEANINGS,
+    format_answer,
+    format_interval,
+    format_score,
+    format_signed,
+    name_score,
+)
+from penstock.settings.advice import to_both
 from penstock.training.history import pair_runs
+from penstock.training.left_out import ADVICE
 
 _TEMPLATES: Final = Path(__file__).parent / "templates"
 _UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -39,8 +50,7 @@ _TITLES: Final = {
 def draw_page(report: Mapping[str, Any]) -> str:
     """Return the page of a report.
 
-    Args:
-        report: The figures, as `make_report` returns them.
+    `report`: the figures, as `make_report` returns them.
     """
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
@@ -51,16 +61,23 @@ def draw_page(report: Mapping[str, Any]) -> str:
         extensions=["jinja2.ext.do"],
     )
     environment.filters.update(
+        advice=to_both,
         count=_format_count,
         counted=_format_counted,
         number=_format_any,
         percent=_format_percent,
         score=format_score,
+        scored=name_score,
     )
-    environment.filters.update(size=format_size, seconds=_format_seconds, answer=_format_answer)
-    environment.filters.update(signed=_format_signed, short=lambda value: _format_any(_round(value)))
+    environment.filters.update(size=format_size, seconds=_format_seconds, answer=format_answer)
+    environment.filters.update(signed=format_signed, short=lambda value: _format_any(_round(value)))
     environment.globals.update(
-        charts=charts, titles=_TITLES, shares=_find_shares, few=_take_few, charted=_choose_charted
+        charts=charts,
+        columns=_choose_columns,
+        titles=_TITLES,
+        shares=_find_shares,
+        few=_take_few,
+        charted=_choose_charted,
     )
     environment.globals.update(
         pairs=_pair_metrics, ranked=_rank_drops, meanings=MEANINGS, worst_classes=_find_worst_classes
@@ -69,8 +86,16 @@ def draw_page(report: Mapping[str, Any]) -> str:
         draw_model=draw_model, drawn=_choose_drawn, overview=_summarize_field, worst=_find_worst
     )
     clean = _clean(report)
+    left_out = clean["run"]["left_out"] if clean["run"] else []
+    for fold, parts in clean["folds"]["left_out"].items() if clean["folds"] else ():
+        left_out += [{**part, "fold": fold} for part in parts]
     page = environment.get_template("page.html").render(
-        **clean, subtitle=_describe(clean), tiles=_list_tiles(clean), sections=_list_sections(clean)
+        **clean,
+        subtitle=_describe(clean),
+        tiles=_list_tiles(clean),
+        sections=_list_sections(clean),
+        left_out=left_out,
+        advice=to_both(ADVICE),
     )
     return str(page)
 
@@ -95,16 +120,21 @@ def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
             scores, more = evaluation["targets"][target], ""
             interval = evaluation["intervals"].get(target, {}).get(name)
             if interval:
-                more = f"95 %: {format_score(interval[0])} to {format_score(interval[1])}"
+                more = f"95 %: {format_interval(interval)}"
+            baseline = evaluation["baselines"].get(target, {}).get(name)
+            if baseline is not None:
+                more += f"{'; ' if more else ''}baseline {format_score(baseline)}"
             label = (
-                f"{name} of {target}" if len(evaluation["tasks"]) > 1 else f"{name} on {evaluation['split']}"
+                f"{name_score(name)} of {target}"
+                if len(evaluation["tasks"]) > 1
+                else f"{name_score(name)} on {evaluation['split']}"
             )
             add(label, format_score(scores.get(name)), more)
     for target, scores in report["folds"]["mean"].items() if report["folds"] else ():
         name = next((each for each in ("r2", "auc") if scores.get(each) is not None), None)
         if name is not None:
             spread = format_score(report["folds"]["deviation"].get(target, {}).get(name))
-            add(f"{name} of {target}, mean", format_score(scores[name]), f"deviation {spread}")
+            add(f"{name_score(name)} of {target}, mean", format_score(scores[name]), f"deviation {spread}")
     run = report["run"]
     if run:
         histories = run["histories"].values()
@@ -112,7 +142,9 @@ def _list_tiles(report: Mapping[str, Any]) -> list[dict[str, str]]:
         best = [each["best_epoch"] for each in histories if each["best_epoch"] is not None]
         if epochs:
             add("epochs", str(epochs), f"best: {best[0]}" if len(best) == 1 else count(len(best), "run"))
-            add("training time", _format_seconds(sum(each["seconds"] for each in histories)))
+            trials, training = run["seconds"]["trials"] or 0.0, run["seconds"]["training"]
+            parts = f"trials {_format_seconds(trials)}, training {_format_seconds(training)}"
+            add("training time", _format_seconds(trials + training), parts if trials else "")
     if report["model"]:
         add("parameters", _format_count(report["model"]["parameters"]))
     data = report["data"]
@@ -140,6 +172,20 @@ def _list_sections(report: Mapping[str, Any]) -> list[dict[str, str]]:
         titles |= {"warnings": "Warnings", "splits": "Splits", "fields": "Fields"}
         titles |= {"samples": "Samples"} if report["data"]["samples"] else {}
     return [{"id": name, "title": title} for name, title in titles.items()]
+
+
+def _choose_columns(num_cards: int, most: int = 4) -> int:
+    """Return into how many columns cards are arranged on a wide screen, so that few leave a row unfilled.
+
+    Example:
+        >>> [_choose_columns(number) for number in (1, 2, 4, 5, 8, 12)]
+        [1, 2, 4, 3, 4, 3]
+    """
+    if num_cards <= most:
+        return max(num_cards, 1)
+    if num_cards > 3 * most:
+        return most
+    return min((most - 1, most), key=lambda columns: -num_cards % columns / columns)
 
 
 def _find_shares(part: Mapping[str, Any]) -> dict[str, list[float | None]]:
@@ -217,7 +263,7 @@ def _summarize_field(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _round(value: float | None) -> float | None:
-    return None if value is None else float(f"{value:.4g}")
+    return None if value is None else round_measure(value)
 
 
 def _find_worst(drifts: list[dict[str, Any]]) -> dict[str, Any] | None:
@@ -254,7 +300,7 @@ def _format_percent(value: float | None) -> str:
         return "–"
     if 0 < value < 0.001:
         return "< 0.1 %"
-    return f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.1f} %"
+    return f"{100 * value:.3g} %"
 
 
 def _format_seconds(value: float) -> str:
@@ -262,16 +308,5 @@ def _format_seconds(value: float) -> str:
         return f"{value:.1f} s"
     minutes, seconds = divmod(round(value), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
-
-
-def _format_answer(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_format_answer, value)) or "none"
-    if isinstance(value, float) and not value.is_integer():
-        return format_score(value)
-    return f"{value:,.0f}" if isinstance(value, float) else str(value)
-
-
-def _format_signed(value: float) -> str:
-    return f"{'−' if value < 0 else '+'}{format_score(abs(value))}"
+    # Non-breaking spaces, so that a narrow tile has no unit alone in a line.
+    return f"{hours}\u00a0h {minutes}\u00a0min" if hours else f"{minutes}\u00a0min {seconds}\u00a0s"

@@ -15,16 +15,18 @@ from typing import Any, Final
 from penstock.dataset import USUAL_SPLITS, Dataset, Split
 from penstock.decode.sample_view import Thumbnails
 from penstock.errors import StateError
-from penstock.jobs.predict.evaluate import run_evaluation
+from penstock.jobs.evaluate.evaluate import run_evaluation
 from penstock.report.data_report import OnProgress, find_dates
-from penstock.report.options import ReportOptions
 from penstock.report.sample_records import describe_records, start_pictures
 from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
-from penstock.score.options import EvaluateOptions
 from penstock.score.split_evaluation import BY_LENGTH
+from penstock.settings.prediction import EvaluateCall, ReportCall
 from penstock.training.history import find_best, list_column, list_metrics, read_history
-from penstock.training.run_files import CONFIG_NAME, read_run_config
+from penstock.training.left_out import LeftOutPart, find_left_out
+from penstock.training.run import Run
+from penstock.training.run_config import RunConfig
+from penstock.training.run_files import CONFIG_NAME, read_config
 
 MOST_SLICED: Final = 30
 """Maximum number of fields whose values are sliced by."""
@@ -32,31 +34,44 @@ MOST_SLICED: Final = 30
 _MOST_SLICES: Final = 15
 _LEAST_SHARE: Final = 0.01
 _LEAST_RECORDS: Final = 10
-_SLICED: Final = ("category", "number", "text", "sequence")
+_SLICED: Final = ("category", "number", "date", "text", "sequence")
 _SLICE_SCORES: Final = {"regression": ("mae", False)}
 _USUAL_SCORE: Final = ("accuracy", True)
 
 
-def describe_training(run: Any) -> dict[str, Any]:
-    """Return settings, curves and times of a run, or of each member of an ensemble.
-
-    Args:
-        run: The run, a `Run` or what has its attributes.
-    """
-    members = list(getattr(run, "members", ()))
-    settings = getattr(run, "settings", {})
-    histories = (
-        {each.folder.name: each.history for each in members}
-        if members
-        else {"": getattr(run, "history", None) or []}
-    )
+def describe_training(run: Run) -> dict[str, Any]:
+    """Return settings, curves and times of a run, or of each member of an ensemble."""
+    config, tables = run.config, run.config.to_json()
+    histories = {each.folder.name: each.history for each in run.members} or {"": run.history}
     return {
-        "folder": str(getattr(run, "folder", "")),
+        "folder": str(run.folder),
         "tasks": {name: task.describe() for name, task in run.tasks.items()},
-        "members": [each.folder.name for each in members],
-        "settings": {name: list_settings(settings.get(name)) for name in ("train", "model", "facts")},
-        "histories": {name: describe_history(rows, settings, run.tasks) for name, rows in histories.items()},
-        "choices": {name: each.to_json() for name, each in getattr(run, "choices", {}).items()},
+        "members": [each.folder.name for each in run.members],
+        "settings": {name: list_settings(tables.get(name)) for name in ("train", "model", "facts")},
+        "histories": {name: describe_history(rows, config, run.tasks) for name, rows in histories.items()},
+        "choices": {name: each.to_json() for name, each in run.choices.items()},
+        "left_out": _list_left_out(run.left_out),
+        "seconds": _sum_seconds(run, histories.values()),
+    }
+
+
+def _list_left_out(parts: Iterable[LeftOutPart]) -> list[dict[str, Any]]:
+    return [{"part": part.name, "fields": list(part.fields), "reason": part.reason} for part in parts]
+
+
+def _sum_seconds(run: Run, histories: Iterable[Sequence[Mapping[str, float]]]) -> dict[str, float | None]:
+    """Return the seconds of the short trials, and of the training.
+
+    `run`: the run, or an ensemble, whose members share the trials and are trained one by one. `histories`:
+    histories of the run or of its members, for runs that do not store how long they took.
+    """
+    found = [each.config.facts.seconds for each in run.members or (run,)]
+    known = [each for each in [run.config.facts.seconds, *found] if each is not None]
+    epochs = sum(float(rows[-1].get("seconds", 0.0)) for rows in histories if rows)
+    trained = [each.training or 0.0 for each in found if each is not None]
+    return {
+        "trials": max((each.trials for each in known), default=None),
+        "training": epochs if None in found else sum(trained),
     }
 
 
@@ -80,18 +95,14 @@ def _plain(value: object) -> Any:
 
 
 def describe_history(
-    rows: Sequence[Mapping[str, float]], settings: Mapping[str, Any], targets: Iterable[str] = ()
+    rows: Sequence[Mapping[str, float]], config: RunConfig, targets: Iterable[str] = ()
 ) -> dict[str, Any]:
     """Return the metrics of all epochs as columns, the best epoch, and the time of each epoch.
 
-    Args:
-        rows: Rows of `history.csv`.
-        settings: Content of `run.yaml`.
-        targets: Names of the targets.
+    `rows`: rows of `history.csv`. `config`: content of `run.yaml`.
     """
-    options = settings.get("train")
-    monitor = options.get("monitor") if isinstance(options, Mapping) else None
-    best = find_best(rows, None if monitor is None else str(monitor), targets)
+    monitor = config.train.monitor if "monitor" in config.train.given else None
+    best = find_best(rows, monitor, targets)
     ends = [float(row.get("seconds", 0.0)) for row in rows]
     seconds = [end - begin for begin, end in zip([0.0, *ends], ends, strict=False)]
     return {
@@ -135,37 +146,35 @@ def describe_evaluation(
     run: Any,
     split: Split,
     slices: Sequence[str],
-    options: ReportOptions,
+    options: ReportCall,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
     """Evaluate a run on a split; return the JSON form of the evaluation with the worst slices and mistakes.
 
-    Args:
-        run: The run.
-        split: The split.
-        slices: Names of the fields to slice by.
-        options: Options of the report.
-        on_progress: Called with the current task, its finished part, and the whole of it.
+    `on_progress`: called with the current task, its finished part, and the whole of it.
     """
-    chosen = EvaluateOptions(
-        slices=tuple(slices),
+    chosen = EvaluateCall(
+        slices=slices,
         mistakes=options.mistakes,
         importance=options.importance,
         importance_records=options.importance_records,
         seed=options.seed,
+        allow_missing_columns=options.allow_missing_columns,
     )
-    found = run_evaluation(run, split, None, chosen, on_progress=on_progress)
+    found = run_evaluation(run, split, chosen, on_progress)
     form = found.to_json()
     pictures = start_pictures()
     describe = partial(
         _describe_mistakes,
         split=split,
-        forms=find_dates(split.manifest),
+        forms=find_dates(split.manifest, split.schema),
         targets=found.tasks,
+        unread=found.unread,
         pictures=pictures,
     )
     return {
         **form,
+        "baseline_notes": {target: found.describe_baseline(target) for target in found.tasks},
         "notes": [note for note in form["notes"] if note not in found.slice_notes],
         "slice_notes": list(found.slice_notes),
         "main_scores": found.main_scores,
@@ -181,6 +190,7 @@ def _describe_mistakes(
     split: Split,
     forms: Mapping[str, str],
     targets: Container[str],
+    unread: Container[str],
     pictures: Thumbnails,
 ) -> list[dict[str, Any]]:
     """Return mistakes with the values of their records, pictures included, in place of shortened inputs."""
@@ -189,7 +199,7 @@ def _describe_mistakes(
         {
             **{key: value for key, value in each.items() if key not in ("inputs", "file")},
             "file": Path(each["file"]).name,
-            "values": record["values"],
+            "values": [{**value, "is_read": value["name"] not in unread} for value in record["values"]],
         }
         for each, record in zip(mistakes, records, strict=True)
     ]
@@ -197,10 +207,6 @@ def _describe_mistakes(
 
 def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
     """Return the slices with the worst scores, among those that have enough records.
-
-    Args:
-        found: The evaluation, with slices.
-        target: Name of the target.
 
     Returns:
         `score`, the name of the score; `overall`, that of all records; `least`, the number of records below
@@ -228,42 +234,41 @@ def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
     return {"score": score, "overall": overall, "least": least, "slices": listed[:_MOST_SLICES]}
 
 
-def read_folds(folder: Path) -> dict[str, Any] | None:
+def read_folds(folder: Path) -> RunConfig | None:
     """Return the settings of a cross-validation; None for a single run or an ensemble."""
-    settings = read_run_config(folder / CONFIG_NAME)
-    return settings if "folds" in settings else None
+    config = read_config(folder / CONFIG_NAME)
+    return None if config.folds is None else config
 
 
-def describe_folds(folder: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
+def describe_folds(folder: Path, config: RunConfig) -> dict[str, Any]:
     """Return the scores of a cross-validation by target, and the history of each fold.
 
-    Args:
-        folder: Folder of the cross-validation.
-        settings: Content of its `run.yaml`.
-
-    Raises:
-        StateError: The cross-validation is not finished.
+    `config`: content of its `run.yaml`.
     """
-    facts = settings.get("facts")
-    if not isinstance(facts, Mapping) or not isinstance(facts.get("scores"), Mapping):
+    facts, tables = config.facts, config.to_json()
+    if not facts.scores:
         raise StateError(
             "cross-validation",
             path=folder,
             expected="a finished one",
             got="an unfinished one",
-            advice=f"Continue it: penstock train --resume --out {folder}.",
+            advice=f"Continue it: `ps.train(None, out={str(folder)!r}, resume=True)`.",
         )
-    targets = list(facts.get("mean") or {})
+    names = [name for name in facts.scores if Path(name).name == name]  # inside the folder
+    runs = {name: folder / name / CONFIG_NAME for name in names}
     return {
         "folder": str(folder),
-        "records": facts.get("records"),
-        "scores": facts["scores"],
-        "mean": facts.get("mean") or {},
-        "deviation": facts.get("deviation") or {},
-        "settings": {name: list_settings(settings.get(name)) for name in ("train", "model")},
+        "records": facts.records,
+        "scores": facts.scores,
+        "mean": facts.mean,
+        "deviation": facts.deviation,
+        "settings": {name: list_settings(tables.get(name)) for name in ("train", "model")},
         "histories": {
-            str(name): describe_history(read_history(folder / str(name)), settings, targets)
-            for name in facts["scores"]
-            if Path(str(name)).name == name  # nothing outside of the folder is read
+            name: describe_history(read_history(folder / name), config, facts.mean) for name in names
+        },
+        "left_out": {
+            name: _list_left_out(find_left_out(read_config(path)))
+            for name, path in runs.items()
+            if path.is_file()
         },
     }

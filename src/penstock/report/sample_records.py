@@ -52,12 +52,8 @@ def describe_records(
 ) -> list[dict[str, Any]]:
     """Return the values of some records; a record that cannot be read has an `error` instead.
 
-    Args:
-        split: The split.
-        rows: Numbers of the records.
-        pictures: Makes the thumbnails; images beyond its limits are described by their text alone.
-        forms: Type of the values in each raw column: "date" and "time" are stored as numbers.
-        left_out: Names of fields that are not shown.
+    `pictures`: makes the thumbnails; images beyond its limits are described by their text alone. `forms`:
+    type of the values in each raw column: "date" and "time" are stored as numbers.
     """
     names = [name for name in sort_fields(split.schema) if name not in left_out]
     found: list[dict[str, Any]] = []

@@ -91,13 +91,7 @@ def choose_records(split: Split, most: int, num_splits: int) -> int:
 def sample_split(split: Split, num_wanted: int, on_records: OnRecords | None = None) -> SplitSample:
     """Read and measure records of a split.
 
-    Args:
-        split: The split.
-        num_wanted: Number of records to read.
-        on_records: Called with the number of records that are done, and of those that are wanted.
-
-    Raises:
-        PenstockError: A record is bad, and the data set was opened to raise errors.
+    `on_records`: called with the number of records that are done, and of those that are wanted.
     """
     rows = split.as_source().rows
     sample = SplitSample(split.name, len(rows), rows.frame_bytes(0, len(rows)))
@@ -105,7 +99,7 @@ def sample_split(split: Split, num_wanted: int, on_records: OnRecords | None = N
     keys: dict[str, list[Keys]] = {name: [] for name in split.schema}
     present: dict[str, list[Mask]] = {name: [] for name in split.schema}
     numbers: dict[str, list[NDArray[Any]]] = {
-        name: [] for name, each in split.schema.items() if each.type_name == "number"
+        name: [] for name, each in split.schema.items() if each.type_name in ("number", "date")
     }
     before = split.num_skipped
     for start, stop in _choose_ranges(len(rows), num_wanted, sample.num_bytes):

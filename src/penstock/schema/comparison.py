@@ -13,6 +13,7 @@ import numpy as np
 
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.default import identify
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -21,7 +22,7 @@ _MAX_SHOWN: Final = 5
 
 _WIDER: Final = {
     "text": ("category", "bytes", "sequence"),
-    "category": ("text", "number", "bytes", "sequence", "tensor"),
+    "category": ("text", "number", "date", "bytes", "sequence", "tensor"),
     "image": ("bytes",),
     "bytes": (),
 }
@@ -145,6 +146,11 @@ def _compare_descriptions(name: str, old: Field, new: Field) -> Iterator[Change]
         yield Change(name, f"{say_field(old)} became {say_field(new)}", False, why)
 
 
+def _compare_dates(name: str, old: Date, new: Date) -> Iterator[Change]:
+    if old.unit != new.unit:
+        yield Change(name, f"{old.unit} became {new.unit}", False, f"old records hold {old.unit}")
+
+
 def _compare_images(name: str, old: Image, new: Image) -> Iterator[Change]:
     if old.format != new.format:
         what = f"format {old.format or 'any'} became {new.format or 'any'}"
@@ -208,6 +214,7 @@ def _compare_sequences(name: str, old: Sequence, new: Sequence) -> Iterator[Chan
 ATTRIBUTES: Final[dict[type[Field], Callable[[str, Any, Any], Iterator[Change]]]] = {
     Number: _compare_descriptions,
     Category: _compare_categories,
+    Date: _compare_dates,
     Text: _compare_descriptions,
     Image: _compare_images,
     Bytes: _compare_descriptions,

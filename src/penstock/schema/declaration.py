@@ -15,30 +15,31 @@ from penstock.errors import SchemaError
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
+from penstock.schema.date_order import DateOrder
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
-from penstock.schema.number_format import DecimalSeparator, NumberFormat, ThousandsSeparator
+from penstock.schema.number_format import DecimalSeparator, NanMeaning, NumberFormat, ThousandsSeparator
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
-TypeName: TypeAlias = Literal["number", "category", "text", "image", "bytes", "sequence", "tensor"]
+TypeName: TypeAlias = Literal["number", "category", "date", "text", "image", "bytes", "sequence", "tensor"]
 
 Representation: TypeAlias = Literal["value", "path", "date", "time", "bool", "json"]
 """Representation of the values of a field in a column; `from` in plan files.
 
 - `value`: the values themselves.
 - `path`: names of the files that hold the values, relative to the folder of the source.
-- `date`: dates, stored as days since 1970-01-01.
-- `time`: points in time, stored as microseconds since 1970-01-01T00:00 UTC; times without a zone are UTC.
+- `date`: dates, stored as days since 1970-01-01, in a field of type number.
+- `time`: points in time, stored as microseconds since 1970-01-01T00:00 UTC, in a field of type number; times
+  without a zone are UTC. A field of type date needs neither: its unit says it.
 - `bool`: true or false, case ignored; stored as 1 and 0.
 - `json`: texts that contain a JSON list.
 """
 
-NanMeaning: TypeAlias = Literal["missing", "value"]
-"""Meaning of NaN in a column of single numbers: a missing value, or a value of its own."""
-
 FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
     "number": Number,
     "category": Category,
+    "date": Date,
     "text": Text,
     "image": Image,
     "bytes": Bytes,
@@ -46,7 +47,7 @@ FIELD_CLASSES: Final[dict[TypeName, type[Field]]] = {
     "tensor": Tensor,
 }
 _PLAN: Final = Document("plan", root="")
-_COLUMN_KEYS: Final = ("type", "from", "name", "missing", "nan", "decimal", "thousands")
+_COLUMN_KEYS: Final = ("type", "from", "name", "missing", "nan", "decimal", "thousands", "date_order")
 _ATTRIBUTES = tuple(dict.fromkeys(name for cls in FIELD_CLASSES.values() for name in cls.attribute_names()))
 
 
@@ -62,6 +63,7 @@ class ColumnDeclaration:
         missing: Texts that mark a missing value in the column; None to infer them.
         nan: Meaning of NaN in the column; None for the default of the conversion.
         numbers: Format of numbers in texts of the column; None to infer it.
+        dates: Order of day, month and year in texts of the column; None to infer it.
         is_whole: Whether only the representation is inferred: the field belongs to a complete schema.
     """
 
@@ -73,6 +75,7 @@ class ColumnDeclaration:
     nan: NanMeaning | None = None
     is_whole: bool = False
     numbers: NumberFormat | None = None
+    dates: DateOrder | None = None
 
     @classmethod
     def from_field(cls, declared: Field, *, is_whole: bool = False) -> ColumnDeclaration:
@@ -112,6 +115,7 @@ class ColumnDeclaration:
             missing=lower.missing if self.missing is None else self.missing,
             nan=self.nan or lower.nan,
             numbers=self.numbers or lower.numbers,
+            dates=self.dates or lower.dates,
         )
 
     def with_role(self, role: str) -> ColumnDeclaration:
@@ -128,11 +132,7 @@ class PlanDeclaration:
 
 
 def load_plan_declaration(form: object) -> PlanDeclaration:
-    """Read `{"columns": {"age": {"type": "number"}}, "drop": ["name"]}`; entries may be partial.
-
-    Raises:
-        SchemaError: The content is not valid.
-    """
+    """Read `{"columns": {"age": {"type": "number"}}, "drop": ["name"]}`; entries may be partial."""
     given = JsonValue(form, _PLAN).children("columns", "drop")
     columns = given["columns"].children() if "columns" in given and given["columns"].value else {}
     declared = {column: _load_entry(column, value) for column, value in columns.items()}
@@ -147,11 +147,7 @@ def load_plan_declaration(form: object) -> PlanDeclaration:
 
 
 def declare_field(column: str, type_name: TypeName, attributes: Mapping[str, Any]) -> Field:
-    """Return a field with the given attributes in their JSON form.
-
-    Raises:
-        SchemaError: An attribute is not valid.
-    """
+    """Return a field with the given attributes in their JSON form."""
     form = {"version": VERSION, "fields": {column: {"type": type_name, **attributes}}}
     try:
         return load_fields(form)[column]
@@ -179,7 +175,10 @@ def _load_entry(column: str, value: JsonValue) -> ColumnDeclaration:
         declare_field(column, type_name, {**({"shape": [1]} if type_name == "tensor" else {}), **attributes})
     name = given["name"].value if "name" in given else None
     numbers = _load_numbers(given)
-    return ColumnDeclaration(type_name, attributes, representation, name, missing, nan, numbers=numbers)
+    dates = given["date_order"].choice(get_args(DateOrder)) if "date_order" in given else None
+    return ColumnDeclaration(
+        type_name, attributes, representation, name, missing, nan, numbers=numbers, dates=dates
+    )
 
 
 def _load_numbers(given: Mapping[str, JsonValue]) -> NumberFormat | None:

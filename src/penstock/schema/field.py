@@ -176,7 +176,7 @@ class Field(ABC):
     @classmethod
     @cache
     def attribute_names(cls) -> tuple[str, ...]:
-        """Return the names of the attributes, those of this type before the common ones."""
+        """Return the names of the attributes, specific ones before the common ones."""
         own = [item.name for item in dataclasses.fields(cls) if not item.kw_only]
         return (*own, "role", "default", "optional", "key")
 

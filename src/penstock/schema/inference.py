@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from penstock.foundation.wording import count, list_counts
+from penstock.foundation.wording import count, list_counts, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import MAX_TENSOR_BYTES, Field, Role, SequenceDtype
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -22,22 +22,33 @@ from penstock.schema.value_kind import ValueCounts, classify_numbers, classify_s
 def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
     """Return the entries of a survey by field name: the key, or `context/KEY` if a list has the same key.
 
-    If that name is also a key, `context/` is prepended until the name is unused.
+    A list that fewer records have than the feature is `list/KEY` instead, so that few records do not rename
+    the feature of all others. If that name is also a key, `context/` or `list/` is prepended until the name
+    is unused.
     """
     taken = {*survey.fields, *survey.lists}
+
+    def rename(key: str, prefix: str) -> str:
+        name = key
+        while name in taken:
+            name = f"{prefix}/{name}"
+        taken.add(name)
+        return name
+
     entries: dict[str, FieldSurvey | ListSurvey] = {}
     for key, feature in survey.fields.items():
-        name = key
-        if key in survey.lists:
-            while name in taken:
-                name = f"context/{name}"
-            taken.add(name)
-        entries[name] = feature
-    return {**entries, **survey.lists}
+        is_renamed = key in survey.lists and survey.lists[key].records >= feature.records
+        entries[rename(key, "context") if is_renamed else key] = feature
+    for key, each in survey.lists.items():
+        entries[rename(key, "list") if key in entries else key] = each
+    return entries
 
 
-NOT_AN_INPUT: Final = "not an input, unless its type is declared, as with '--number' or '--category'"
-ARE_QUANTITIES: Final = "read as quantities; declare '--category' if they are classes"
+NOT_AN_INPUT: Final = "not an input, unless its type is declared, such as `fields={NAME: ps.fields.Number()}`"
+ARE_QUANTITIES: Final = (
+    "read as quantities; declare `fields={NAME: ps.fields.Category('int64')}` if they are classes"
+)
+SHARE_KEY: Final = "so it has another name"
 """Ends of notes that users should see, as another decision is possible."""
 
 
@@ -61,9 +72,7 @@ def infer_fields(survey: Survey, targets: Collection[str] = ()) -> Inference:
     identifies them has the role "id", others have the role "unused". Records that are not Examples have no
     fields.
 
-    Args:
-        survey: The counts.
-        targets: Names of the fields to predict, in which whole numbers may be classes.
+    `targets`: names of the fields to predict, in which whole numbers may be classes.
     """
     fields: dict[str, Field] = {}
     notes: dict[str, str] = {}
@@ -73,6 +82,7 @@ def infer_fields(survey: Survey, targets: Collection[str] = ()) -> Inference:
             field, notes[name] = _infer_list(entry)
         else:
             field, notes[name] = _infer_feature(entry, is_target=name in targets)
+        notes[name] += _explain_name(survey, name, entry)
         if field is not None:
             key = None if name == entry.key else entry.key
             field = replace(field, optional=entry.missing > 0 or survey.is_sample, key=key)
@@ -80,6 +90,19 @@ def infer_fields(survey: Survey, targets: Collection[str] = ()) -> Inference:
                 field = replace(field, role="unused")
             fields[name] = field
     return Inference(fields, notes)
+
+
+def _explain_name(survey: Survey, name: str, entry: FieldSurvey | ListSurvey) -> str:
+    """Return the reason for a name that is not the key, unless feature and list are in the same records."""
+    key = entry.key
+    if name == key:
+        return ""
+    feature, steps = survey.fields[key].records, survey.lists[key].records
+    if feature == steps:
+        return ""
+    own, other = ("feature list", "feature") if isinstance(entry, ListSurvey) else ("feature", "feature list")
+    few, many = count(min(feature, steps), "record"), max(feature, steps)
+    return f"; {show(key)} is a {own} in {few} and a {other} in {many}, {SHARE_KEY}"
 
 
 def _infer_feature(entry: FieldSurvey, *, is_target: bool) -> tuple[Field | None, str]:

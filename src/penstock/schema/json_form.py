@@ -16,6 +16,7 @@ from penstock.errors import SchemaError
 from penstock.foundation.json_form import Document, JsonValue, dump_value
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.default import check_string
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -61,7 +62,7 @@ MAX_FIELDS: Final = 1 << 20
 """Ten times the widest tables that are known to be used; a form with more is an attack or a mistake."""
 
 _TYPES: dict[str, type[Field]] = {
-    cls.type_name: cls for cls in (Number, Category, Text, Image, Bytes, Sequence, Tensor)
+    cls.type_name: cls for cls in (Number, Category, Date, Text, Image, Bytes, Sequence, Tensor)
 }
 
 
@@ -77,8 +78,7 @@ def dump_fields(fields: Mapping[str, Field]) -> dict[str, Any]:
 def load_fields(form: object) -> dict[str, Field]:
     """Return the fields that a JSON form declares.
 
-    Raises:
-        SchemaError: The JSON form is not what `dump_fields` returns; `field` is the path of the fault.
+    Raises SchemaError: the JSON form is not what `dump_fields` returns; `field` is the path of the fault.
     """
     root = JsonValue(form, Document("schema"))
     if isinstance(form, str):
@@ -162,6 +162,7 @@ def _load_tensor(value: JsonValue, field: Tensor) -> Any:
 DEFAULTS: Final[dict[type[Field], Callable[[JsonValue, Any], Any]]] = {
     Number: lambda value, field: _load_item(value, field.dtype),
     Category: lambda value, field: _load_item(value, field.dtype),
+    Date: lambda value, _: _load_item(value, "int64"),
     Text: lambda value, _: _load_item(value, "string"),
     Image: lambda value, _: _load_item(value, "bytes"),
     Bytes: lambda value, _: _load_item(value, "bytes"),

@@ -14,6 +14,7 @@ from penstock.errors import SchemaError
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.comparison import say_field, show_value
+from penstock.schema.date import Date
 from penstock.schema.default import identify
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -28,12 +29,8 @@ def merge_schemas(schemas: SequenceOf[Schema], names: SequenceOf[str] | None = N
     A field that only some schemas have must be optional; records without it get its default. The values of a
     category are combined. A field that is optional in one schema is optional in the result.
 
-    Args:
-        schemas: Schemas to merge, at least one.
-        names: Names of the schemas in errors. Defaults to their numbers.
-
-    Raises:
-        SchemaError: The schemas are not compatible; the message shows the differences.
+    `schemas`: schemas to merge, at least one. `names`: names of the schemas in errors. Defaults to their
+    numbers.
     """
     called = [f"schema {number}" for number in range(1, len(schemas) + 1)] if names is None else list(names)
     merged: dict[str, Field] = {}
@@ -111,6 +108,7 @@ def _widen_nothing(*_: Field) -> dict[str, Any]:
 WIDER: Final[dict[type[Field], Callable[[Any, Any], dict[str, Any]]]] = {
     Number: _widen_nothing,
     Category: _widen_values,
+    Date: _widen_nothing,
     Text: _widen_nothing,
     Image: lambda one, other: {} if one.format == other.format else {"format": None},
     Bytes: _widen_nothing,

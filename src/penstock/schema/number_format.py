@@ -10,10 +10,12 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeAlias, get_args
 
 from penstock.errors import OptionError
-from penstock.foundation.option_checks import OptionChecks
+from penstock.foundation.option_checks import check_choice
 
 DecimalSeparator: TypeAlias = Literal[".", ","]
 ThousandsSeparator: TypeAlias = Literal[",", ".", " ", "'"]
+NanMeaning: TypeAlias = Literal["missing", "value"]
+"""Meaning of NaN in a column of single numbers: a missing value, or a distinct value."""
 
 _SEPARATORS: Final = {",": ",", ".": r"\.", " ": "[ \u00a0\u202f]", "'": "['\u2019]", None: ""}
 """Patterns of separators; a space may be one that does not break a line, and an apostrophe a curly one."""
@@ -36,14 +38,16 @@ class NumberFormat:
     thousands: ThousandsSeparator | None = None
 
     def __post_init__(self) -> None:
-        checks = OptionChecks(self)
         if self.decimal is not None:
-            checks.choice("decimal", get_args(DecimalSeparator))
+            check_choice("", "decimal", self.decimal, get_args(DecimalSeparator))
         if self.thousands is not None:
-            checks.choice("thousands", get_args(ThousandsSeparator))
+            check_choice("", "thousands", self.thousands, get_args(ThousandsSeparator))
         if self.decimal is not None and self.decimal == self.thousands:
             raise OptionError(
-                "thousands", expected="another separator than decimal", got=repr(self.thousands)
+                "thousands",
+                field="thousands",
+                expected="another separator than the decimal separator",
+                got=repr(self.thousands),
             )
 
     @property
@@ -81,9 +85,5 @@ class NumberFormat:
 def declare_format(
     decimal: DecimalSeparator | None, thousands: ThousandsSeparator | None
 ) -> NumberFormat | None:
-    """Return the format of two options; None if neither is given.
-
-    Raises:
-        OptionError: A separator is not supported, or both are the same.
-    """
+    """Return the format of two options; None if neither is given."""
     return None if decimal is None and thousands is None else NumberFormat(decimal, thousands)

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from penstock.errors import PayloadError, SchemaError
-from penstock.foundation.wording import count, list_counts, show, unknown_name
+from penstock.foundation.wording import count, declare, list_counts, list_texts, show, unknown_name
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field, list_kind
 from penstock.schema.inference import (
     ARE_QUANTITIES,
     NOT_AN_INPUT,
+    SHARE_KEY,
     Inference,
     infer_fields,
     name_entries,
 )
-from penstock.schema.scalar import Category, Image
+from penstock.schema.scalar import Category, Image, find_unlabelled
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 
@@ -34,16 +35,9 @@ def fit_field(
     Only a declaration that matches no record is an error here. If some records contradict it, the note says
     so, and reading those records is an error.
 
-    Args:
-        name: Name of the field.
-        field: Declared field.
-        entry: Survey of the records under the key of the field.
-        guess: Inferred field, for the advice of an error.
-        is_partial: Whether other fields are inferred. Then open details are taken from the records: whether
-            the field is optional, and the format of its images. A complete schema declares them itself.
-
-    Raises:
-        SchemaError: The declaration matches no record.
+    `entry`: survey of the records under the key of the field. `is_partial`: whether other fields are
+    inferred. Then open details are taken from the records: whether the field is optional, and the format of
+    its images. A complete schema declares them itself.
     """
     values = entry.steps if isinstance(entry, ListSurvey) else entry
     advice = "" if guess is None else f"It was inferred as {guess.type_name}, {guess.describe()}."
@@ -168,6 +162,9 @@ def _show_range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
+_ARE_MISSING: Final = "in this target count as missing labels"
+
+
 class Resolution(NamedTuple):
     """The schema of some files, and the reasons for it.
 
@@ -179,13 +176,34 @@ class Resolution(NamedTuple):
     schema: Schema
     notes: Mapping[str, str]
 
+    def without_unlabelled(self, declared: Collection[str]) -> Resolution:
+        """Return the schema with texts such as NA as missing labels of targets whose types are not declared.
+
+        `declared`: names of the fields whose types, or roles, are declared.
+        """
+        fields, notes = dict(self.schema), dict(self.notes)
+        for name in self.schema.targets:
+            given = fields[name]
+            if name in declared or not isinstance(given, Category):
+                continue
+            fields[name] = found = find_unlabelled(given)
+            if found.unlabelled and given.values is not None:
+                words = list_texts(found.unlabelled)
+                kept = f"To keep them as classes: {declare(name, 'Category()')}"
+                notes[name] = f"{notes.get(name, 'declared')}; {words} {_ARE_MISSING}. {kept}"
+        return Resolution(Schema(fields), notes)
+
     def list_warnings(self) -> Iterator[str]:
         """Yield the notes that users should see: fields that are not read, decisions that may be wrong."""
         for name, note in self.notes.items():
             if name not in self.schema:
-                yield f"field {name!r} is not read: {note}"
-            elif note.endswith((NOT_AN_INPUT, ARE_QUANTITIES)) and self.schema[name].role != "input":
-                yield f"field {name!r}: {note}"
+                yield f"field {show(name)} is not read: {note}"
+            elif (
+                note.endswith(SHARE_KEY)
+                or _ARE_MISSING in note
+                or (note.endswith((NOT_AN_INPUT, ARE_QUANTITIES)) and self.schema[name].role != "input")
+            ):
+                yield f"field {show(name)}: {note}"
 
 
 def resolve_schema(
@@ -201,11 +219,6 @@ def resolve_schema(
     A declared field whose name differs from its key replaces the inferred field of that key. A complete
     `schema` replaces inference: other keys are not read, and its optional fields need not occur. The
     arguments `target`, `weight` and `id` take precedence over the roles of declared fields.
-
-    Raises:
-        UnknownNameError: A declared field, or a field given a role, is not in the records.
-        SchemaError: A declared field does not match the records.
-        PayloadError: Fields or roles were given, but the records are not Examples.
     """
     declared = _merge_declared(Schema(schema or {}), Schema(fields or {}))
     has_roles = target is not None or weight is not None or id is not None

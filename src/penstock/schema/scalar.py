@@ -5,10 +5,13 @@ In: declarations. Out: frozen objects, checked when made (`SchemaError`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar, Final, Literal, TypeAlias, get_args
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Final, Literal, TypeAlias, get_args
 
-from penstock.columns import Kind
+import numpy as np
+
+from penstock.columns import Bytes as ByteStrings
+from penstock.columns import Kind, Mask
 from penstock.foundation.wording import refuse, show
 from penstock.schema.default import VALUE_CHECKS, check_bytes, check_list, check_string
 from penstock.schema.field import CategoryDtype, Field, NumberDtype, check_choice, check_dtype
@@ -17,6 +20,10 @@ ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]
 
 MAX_CATEGORIES: Final = 1 << 16
 """Maximum number of values of a category; fields with more values are Text or Number."""
+
+
+MISSING_LABELS: Final = ("NaN", "nan", "NA", "N/A", "null", "None")
+"""Texts that mark a missing label in a target whose type is not declared."""
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -62,6 +69,8 @@ class Category(Field):
         dtype: Element type: "string" or "int64".
         values: Possible values, sorted, or None if they are unknown. They are informative: reading accepts
             other values.
+        unlabelled: For a target: texts of records without a label. Reading returns them, but they are not
+            classes. `open` finds them in targets whose type is not declared; they are not stored.
 
     Example:
         >>> Category(values=("dog", "cat")).values
@@ -70,6 +79,8 @@ class Category(Field):
 
     dtype: CategoryDtype = "string"
     values: tuple[str, ...] | tuple[int, ...] | None = None
+    _: KW_ONLY
+    unlabelled: tuple[str, ...] = ()
     type_name: ClassVar[str] = "category"
 
     @property
@@ -85,6 +96,8 @@ class Category(Field):
 
     def _check(self, owner: str) -> None:
         self._keep(dtype=check_dtype(owner, self.dtype, get_args(CategoryDtype)))
+        if self.unlabelled:
+            self._keep(unlabelled=tuple(check_list(owner, "unlabelled", self.unlabelled, "string")))
         if self.values is None:
             return
         values = check_list(owner, "values", self.values, self.dtype)
@@ -106,6 +119,31 @@ class Category(Field):
             advice = "Add it to `values`."
             raise refuse(owner, "default", expected="one of `values`", got=show(default), advice=advice)
         return default
+
+
+def find_unlabelled(field: Category) -> Category:
+    """Return a target of strings whose type is not declared, without texts that mark a missing label."""
+    if field.dtype != "string":
+        return field
+    known = None if field.values is None else [str(each) for each in field.values]
+    texts = MISSING_LABELS if known is None else [each for each in known if each.strip() in MISSING_LABELS]
+    if not texts:
+        return field
+    values = tuple(each for each in known or () if each not in texts)
+    return replace(field, values=values or None, unlabelled=tuple(texts), optional=True)
+
+
+def find_labelled_rows(field: Field, column: Any) -> Mask:
+    """Return which rows of a target have a label."""
+    is_present: Mask = column.mask()
+    if not isinstance(field, Category) or not field.unlabelled:
+        return is_present
+    texts = [text.encode() for text in field.unlabelled]
+    values = ByteStrings.of(column)
+    rows = np.flatnonzero(is_present & np.isin(values.sizes, [len(text) for text in texts]))
+    found = is_present.copy()
+    found[rows] = [values[int(row)] not in texts for row in rows]
+    return found
 
 
 @dataclass(frozen=True, repr=False, eq=False)

@@ -221,7 +221,7 @@ class Schema(Mapping[str, Field]):
 
     def items(self) -> ItemsView[str, Field]:
         """Return names and fields, in order."""
-        return self._fields.items()  # faster than those of Mapping, which look up each name
+        return self._fields.items()  # faster than the methods of Mapping, which look up each name
 
     def values(self) -> ValuesView[Field]:
         """Return the fields, in order."""

@@ -116,7 +116,7 @@ def has_key_name(name: str) -> bool:
 
 
 def classify_numbers(name: str, counts: ValueCounts, *, is_target: bool) -> NumberKind:
-    """Return what whole numbers stand for.
+    """Return the kind of a column of whole numbers.
 
     Example:
         >>> classify_numbers("stars", ValueCounts(900, 5, 1, 5), is_target=True)
@@ -146,7 +146,7 @@ def classify_numbers(name: str, counts: ValueCounts, *, is_target: bool) -> Numb
 
 
 def classify_strings(name: str, counts: ValueCounts, *, is_target: bool) -> StringKind:
-    """Return what strings stand for.
+    """Return the kind of a column of strings.
 
     Example:
         >>> classify_strings("city", ValueCounts(20_000, 3_000), is_target=False)

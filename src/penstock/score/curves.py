@@ -17,7 +17,7 @@ from penstock.score.scores import is_scorable, predict_codes, to_number
 from penstock.statistics.bins import choose_edges, count_values
 
 MOST_CURVES: Final = 8
-"""Maximum number of classes with curves of their own: those with the most records."""
+"""Maximum number of classes with separate curves: the classes with the most records."""
 
 MOST_POINTS: Final = 100
 """Maximum number of points per curve: a chart of a few hundred pixels shows no more."""

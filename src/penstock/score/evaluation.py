@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -15,29 +15,26 @@ from typing import Any, Final, NamedTuple
 from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
 from penstock.foundation.wording import count
 from penstock.model.task import Task
-from penstock.score.intervals import Interval
+from penstock.score.intervals import CalibratedError, Interval
 from penstock.score.mistakes import Mistake
+from penstock.score.score_text import (
+    format_answer,
+    format_interval,
+    format_score,
+    format_signed,
+    list_names,
+    name_score,
+)
 from penstock.score.scores import MAIN_SCORES, Number, Scores
+from penstock.training.left_out import LeftOutPart, describe_left_out
 
 _EPOCH: Final = datetime.datetime(1970, 1, 1)
 
 MOST_CLASSES: Final = 200
 """Maximum number of classes of a confusion matrix; with more classes it is omitted."""
 
-MEANINGS: Final = {
-    "accuracy": "share of correct predictions",
-    "balanced_accuracy": "mean recall of the classes",
-    "auc": "probability that a member of the class is ranked higher; 0.5 is chance",
-    "pr_auc": "mean precision over all thresholds; chance is the share of the class",
-    "f1": "harmonic mean of precision and recall",
-    "log_loss": "cross-entropy of the predicted probabilities; lower is better",
-    "ece": "calibration error: probabilities against frequencies; lower is better",
-    "rmse": "root of the mean squared error; lower is better",
-    "mae": "mean absolute error; lower is better",
-    "r2": "share of the variance explained; 1 is perfect, 0 is no better than the mean",
-    "mape": "mean absolute error relative to the true value; lower is better",
-}
-"""What each score means, in a few words."""
+NOT_READ: Final = " (not read)"
+"""Mark of a value that the model was not given."""
 
 _MOST_SHOWN: Final = 10
 _MOST_TARGETS: Final = 5  # in a short text and in a notebook
@@ -104,7 +101,11 @@ class Evaluation:
         tasks: Task of each target.
         targets: Scores of each target: `accuracy`, `balanced_accuracy`, `auc`, `pr_auc`, `f1`, `log_loss` and
             `ece` for classes; `rmse`, `mae`, `r2` and `mape` for numbers. None where a score is not defined.
-        intervals: 95 % confidence intervals of these scores.
+        intervals: 95 % confidence intervals of these scores; None for `ece`.
+        calibrated: For each target of classes, `ece` of models whose probabilities are right, on as many
+            records: `mean`, and `most`, below which 95 % of them stay.
+        baselines: The same scores of one prediction for all records: the most frequent class, with the shares
+            of the classes as probabilities, or the mean.
         classes: `precision`, `recall`, `f1`, `support` and `auc` of each class of a target.
         confusion: Labels of a target, and the confusion matrix: rows are true classes, columns predicted
             ones. For a multilabel target, one 2 × 2 matrix per label. `pairs` has the most frequent
@@ -119,11 +120,14 @@ class Evaluation:
             image, sequence, tensor), by target and part; empty for a single part.
         part_trials: Main scores on validation of the trials that chose the parts before the run, by target
             and by the parts that were used; empty if there were none.
-        left_out_parts: Fields of the parts that the run left out, by part.
+        left_out: Parts of the inputs that the model does not read, with their fields and the reason.
+        unread: Inputs of the data, and fields without a role, that the model does not read.
         importance_records: Number of records that importance was measured on.
         mistakes: The worst mistakes, by target.
         members: For an ensemble, the scores of each member by target, by name of the member.
+        missing_columns: Inputs that the data does not have: they count as missing in all records.
         notes: Remarks on the numbers.
+        cautions: Those of them about data that may change the numbers, such as a column that does not exist.
         slice_notes: Those of them that are about slices.
 
     Printed, it shows the scores with their intervals, which inputs matter, and the worst mistakes.
@@ -136,17 +140,22 @@ class Evaluation:
     intervals: dict[str, dict[str, Interval | None]]
     classes: dict[str, list[dict[str, Any]]]
     confusion: dict[str, dict[str, Any]]
+    calibrated: dict[str, CalibratedError] = field(default_factory=dict)
     thresholds: dict[str, Scores] = field(default_factory=dict)
     curves: dict[str, dict[str, Any]] = field(default_factory=dict)
+    baselines: dict[str, Scores] = field(default_factory=dict)
     slices: dict[str, list[SliceScores]] = field(default_factory=dict)
     importance_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
     ablation_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
     parts_by_target: dict[str, dict[str, Number]] = field(default_factory=dict)
     part_trials: dict[str, dict[str, Number]] = field(default_factory=dict)
-    left_out_parts: dict[str, list[str]] = field(default_factory=dict)
+    left_out: tuple[LeftOutPart, ...] = ()
+    unread: tuple[str, ...] = ()
     importance_records: int = 0
     mistakes: dict[str, list[Mistake]] = field(default_factory=dict)
+    missing_columns: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    cautions: tuple[str, ...] = ()
     slice_notes: tuple[str, ...] = ()
     data: str | None = None
     members: dict[str, dict[str, Scores]] = field(default_factory=dict)
@@ -155,6 +164,11 @@ class Evaluation:
     def name(self) -> str:
         """The split or the raw data, as text."""
         return f"split {self.split!r}" if self.data is None else self.data
+
+    @property
+    def left_out_parts(self) -> dict[str, list[str]]:
+        """Fields of the parts of the inputs that the model does not read, by part."""
+        return {part.name: list(part.fields) for part in self.left_out}
 
     @property
     def importance(self) -> dict[str, Number]:
@@ -199,6 +213,8 @@ class Evaluation:
                 target: {name: None if each is None else list(each) for name, each in found.items()}
                 for target, found in self.intervals.items()
             },
+            "calibrated": {target: each._asdict() for target, each in self.calibrated.items()},
+            "baselines": self.baselines,
             "classes": self.classes,
             "confusion": self.confusion,
             "thresholds": self.thresholds,
@@ -212,14 +228,17 @@ class Evaluation:
             "parts_by_target": self.parts_by_target,
             "part_trials": self.part_trials,
             "left_out_parts": self.left_out_parts,
+            "left_out_reasons": {part.name: part.reason for part in self.left_out},
+            "unread": list(self.unread),
             "mistakes": {name: [each.to_json() for each in found] for name, found in self.mistakes.items()},
             **({"members": self.members} if self.members else {}),
+            "missing_columns": list(self.missing_columns),
             "notes": list(self.notes),
         }
 
     def __repr__(self) -> str:
         scores = [
-            f"{target}: {name} {format_score(self.targets[target].get(name))}"
+            f"{target}: {name_score(name)} {format_score(self.targets[target].get(name))}"
             for target, name in islice(self.main_scores.items(), _MOST_TARGETS)
             if target in self.targets
         ]
@@ -231,15 +250,12 @@ class Evaluation:
 
     def _draw(self) -> Html:
         """Return what `print` shows, as tables; of many targets, the first ones."""
-        parts: list[Html] = []
-        for target, found in islice(self.targets.items(), _MOST_TARGETS):
-            rows = [
-                (name, format_score(value), format_interval(self.intervals.get(target, {}).get(name)))
-                for name, value in found.items()
-            ]
+        parts = [make_line(line) for line in describe_left_out(self.left_out)]
+        for target in islice(self.targets, _MOST_TARGETS):
+            header, *rows = self.list_scores(target)
             parts.append(make_line(f"{target} ({self.tasks[target].describe()})"))
-            parts.append(make_table(("score", "value", "95 % interval"), rows, right=(1,)))
-            parts += [make_line(line) for line in self.describe_threshold(target)]
+            parts.append(make_table(header, rows, right=(1, 3)))
+            parts += [make_line(line) for line in self.describe_scores(target)]
             if self.members:
                 header, *members = self.list_members(target)
                 parts.append(make_table(header, members, right=range(1, len(header))))
@@ -247,7 +263,8 @@ class Evaluation:
                 parts += [make_line(title), make_table(cells[0], cells[1:], right=(align,))]
         if len(self.targets) > _MOST_TARGETS:
             parts.append(make_line(f"… {len(self.targets) - _MOST_TARGETS} more targets", is_faint=True))
-        parts += [make_line(f"note: {note}", is_faint=True) for note in self.notes[:_MOST_SHOWN]]
+        notes = sorted(self.notes, key=lambda note: note not in self.cautions)
+        parts += [make_line(self._name_note(note), is_faint=True) for note in notes[:_MOST_SHOWN]]
         return make_block(f"{self.name}, {count(self.records, 'record')}", *parts)
 
     def _list_details(self, target: str) -> list[_Details]:
@@ -256,22 +273,45 @@ class Evaluation:
         return [each for each in found if each is not None]
 
     def __str__(self) -> str:
-        lines = [f"{self.name}, {count(self.records, 'record')}"]
-        for target, found in self.targets.items():
-            rows = [
-                (name, format_score(value), format_interval(self.intervals[target].get(name)))
-                for name, value in found.items()
-            ]
+        lines = [f"{self.name}, {count(self.records, 'record')}", *describe_left_out(self.left_out)]
+        for target in self.targets:
             lines += ["", f"{target} ({self.tasks[target].describe()})"]
-            lines += _align([("score", "value", "95 % interval"), *rows], right=1)
-            lines += [f"  {line}" for line in self.describe_threshold(target)]
+            lines += _align(self.list_scores(target), right=1)
+            lines += [f"  {line}" for line in self.describe_scores(target)]
             if self.members:
                 lines += ["", *_align(self.list_members(target), right=1)]
         for target in self.targets:
             for title, cells, right in self._list_details(target):
                 lines += ["", title, *_align(cells, right=right)]
-        lines += ["", *(f"note: {note}" for note in self.notes)] if self.notes else []
+        lines += ["", *map(self._name_note, self.notes)] if self.notes else []
         return "\n".join(_shorten(line.rstrip()) for line in lines)
+
+    def _name_note(self, note: str) -> str:
+        return f"{'warning' if note in self.cautions else 'note'}: {note}"
+
+    def list_scores(self, target: str) -> list[list[str]]:
+        """Return a table of the scores of a target, with a header: name, value, interval and baseline."""
+        baselines, intervals = self.baselines.get(target, {}), self.intervals.get(target, {})
+        rows = [["score", "value", "95 % interval", "baseline"]]
+        for name, value in self.targets[target].items():
+            baseline = baselines.get(name)
+            shown = "" if baseline is None else format_score(baseline)
+            rows.append([name_score(name), format_score(value), format_interval(intervals.get(name)), shown])
+        return rows if baselines else [row[:-1] for row in rows]
+
+    def describe_baseline(self, target: str) -> str:
+        """Return what the baseline of a target predicts, as a sentence; empty if there is none."""
+        if not self.baselines.get(target):
+            return ""
+        task = self.tasks[target]
+        if task.kind == "regression":
+            days = " RMSE and MAE are in days." if task.unit is not None else ""
+            return f"Baseline: the mean of the true values for every record.{days}"
+        if task.kind == "multilabel":
+            return "Baseline: the share of each label for every record."
+        frequent = max(self.classes.get(target, []), key=lambda each: each["support"], default=None)
+        named = "the most frequent class" + ("" if frequent is None else f", {frequent['label']},")
+        return f"Baseline: {named} for every record, with the shares of the classes as probabilities."
 
     def list_members(self, target: str) -> list[list[str]]:
         """Return a table of the scores of the members of an ensemble and of their average, with a header."""
@@ -281,17 +321,21 @@ class Evaluation:
             "average": self.targets[target],
         }
         cells = [[name, *(format_score(found[each]) for each in names)] for name, found in rows.items()]
-        return [["run", *names], *cells]
+        return [["run", *list_names(names)], *cells]
 
-    def describe_threshold(self, target: str) -> list[str]:
-        """Return a line with the scores for the threshold that was chosen on validation, if there is one."""
-        found = self.thresholds.get(target)
+    def describe_scores(self, target: str) -> list[str]:
+        """Return lines on the scores: baseline, error by chance, and scores for a threshold of validation."""
+        found, baseline = self.thresholds.get(target), self.describe_baseline(target)
+        lines = [baseline] if baseline else []
+        if (drawn := self.calibrated.get(target)) is not None:
+            lines.append(describe_calibrated(drawn))
         if found is None or found.get("balanced_accuracy") is None:
-            return []
+            return lines
         return [
+            *lines,
             f"With a threshold of {found['threshold']:.3g}, the best on validation: "
-            f"balanced_accuracy {format_score(found['balanced_accuracy'])}, "
-            f"accuracy {format_score(found['accuracy'])}, f1 {format_score(found['f1'])}"
+            f"balanced accuracy {format_score(found['balanced_accuracy'])}, "
+            f"accuracy {format_score(found['accuracy'])}, F1 {format_score(found['f1'])}",
         ]
 
     def _list_importance(self, target: str) -> _Details | None:
@@ -300,9 +344,9 @@ class Evaluation:
         if not known:
             return None
         of_target = f" for {target}" if len(self.targets) > 1 else ""
-        rows = [(name, f"{drop:+.4f}") for drop, name in known[:_MOST_SHOWN]]
+        rows = [(name, format_signed(drop)) for drop, name in known[:_MOST_SHOWN]]
         more = f", the {len(rows)} most important of {len(known)}" if len(known) > len(rows) else ""
-        header = ("input", f"drop of {self.main_scores[target]} without it")
+        header = ("input", f"drop of {name_score(self.main_scores[target])} without it")
         return _Details(f"Feature importance{of_target}{more}", [header, *rows], 1)
 
     def list_parts(self, target: str) -> list[tuple[str, str, str]]:
@@ -325,7 +369,7 @@ class Evaluation:
         if not rows:
             return None
         of_target = f" for {target}" if len(self.targets) > 1 else ""
-        score = self.main_scores[target]
+        score = name_score(self.main_scores[target])
         header = ("part", f"drop of {score} without it", f"{score} on validation in trials")
         shown = len(header) if any(row[2] for row in rows) else 2  # without trials, their column is empty
         return _Details(f"Parts of the inputs{of_target}", [row[:shown] for row in (header, *rows)], 1)
@@ -338,9 +382,9 @@ class Evaluation:
         rows = [
             (
                 str(each.row),
-                _format_value(each.truth),
-                _format_value(each.prediction),
-                _format_inputs(each.inputs),
+                _print_answer(each.truth, each.prediction),
+                _print_answer(each.prediction, each.truth),
+                _format_inputs(each.inputs, self.unread),
             )
             for each in worst
         ]
@@ -375,16 +419,12 @@ def format_date(value: object, form: str) -> str | None:
         return None
 
 
-def format_score(value: Number) -> str:
-    """Format a score: four decimal places, fewer for large numbers."""
-    if value is None:
-        return "–"
-    return f"{value:.4f}" if abs(value) < 100 else f"{value:,.1f}"
-
-
-def format_interval(interval: Interval | None) -> str:
-    """Format an interval; empty if there is none."""
-    return "" if interval is None else f"{format_score(interval[0])} to {format_score(interval[1])}"
+def describe_calibrated(drawn: CalibratedError) -> str:
+    """Return a sentence on the calibration error that is due to chance."""
+    return (
+        f"If all probabilities were right, the calibration error would be {format_score(drawn.mean)} on "
+        f"average on these records, and at most {format_score(drawn.most)} in 95 % of the cases"
+    )
 
 
 def _format_dates(inputs: Mapping[str, Any], forms: Mapping[str, str]) -> dict[str, Any]:
@@ -413,23 +453,21 @@ def _align(rows: Sequence[Sequence[str]], *, right: int) -> list[str]:
     ]
 
 
-def _format_value(value: Any) -> str:
-    if isinstance(value, float):
-        return format_score(value)
-    if isinstance(value, list):
-        return ", ".join(map(_format_value, value)) or "none"
-    text = str(value)
+def _print_answer(value: Any, other: Any = None) -> str:
+    text = format_answer(value, other)
     return text if text.isprintable() else repr(text)[1:-1]
 
 
-def _format_inputs(inputs: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={_format_input(value)}" for name, value in inputs.items())
+def _format_inputs(inputs: Mapping[str, Any], unread: Container[str]) -> str:
+    return ", ".join(
+        f"{name}={_format_input(value)}{NOT_READ if name in unread else ''}" for name, value in inputs.items()
+    )
 
 
 def _format_input(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_format_input, value))}]"
-    return f"{value:.6g}" if isinstance(value, float) else _format_value(value)
+    return f"{value:.6g}" if isinstance(value, float) else _print_answer(value)
 
 
 def _shorten(line: str) -> str:

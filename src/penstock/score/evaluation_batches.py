@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.batch.build import LoadedSplit, make_loader
-from penstock.batch.options import LoadOptions
 from penstock.columns import CodedColumns, concat_rows, take_rows
 from penstock.decode.row_columns import NativeRows
 from penstock.errors import OptionError
 from penstock.schema.schema import Schema
-from penstock.transform.assembly import Faults
+from penstock.settings.loading import LoadOptions
+from penstock.transform.assembly import Assembly, Faults
 from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
 from penstock.transform.output import DTYPES, Output
@@ -91,21 +91,20 @@ class EvaluationPipeline:
     """
 
     def __init__(self, pipeline: Pipeline, stored: Iterable[str] = (), *, is_applied: bool = True) -> None:
-        self._pipeline = pipeline.copy()
+        self._pipeline = pipeline.assembly
         self._stored = tuple(stored)
         self._is_applied = is_applied
         self.fields = tuple(dict.fromkeys((*pipeline.fields, *self._stored)))
         self.inputs = pipeline.inputs
         self.targets = pipeline.targets
         self.weights: dict[str, Output] = {}
-        self.augments = pipeline.augments
-        self.prepares = pipeline.prepares
+        self.augments = pipeline.assembly.augments
+        self.prepares = pipeline.assembly.prepares
         self.prepare_to_keep = self._pipeline.prepare_to_keep
-
-    def dictionaries(self) -> dict[str, _native.Vocabulary]:
-        """Return the vocabularies for encoding, except for fields whose stored values are requested."""
-        tables = self._pipeline.dictionaries()
-        return {name: table for name, table in tables.items() if name not in self._stored}
+        self.measure = self._pipeline.measure
+        # Fields whose stored values are requested keep their strings.
+        tables = self._pipeline.dictionaries
+        self.dictionaries = {name: table for name, table in tables.items() if name not in self._stored}
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the pipeline."""
@@ -132,7 +131,7 @@ class _EvaluationBuilder:
     """
 
     def __init__(
-        self, pipeline: Pipeline, inner: BatchBuilder | None, stored: tuple[str, ...], num_parts: int
+        self, pipeline: Assembly, inner: BatchBuilder | None, stored: tuple[str, ...], num_parts: int
     ) -> None:
         self._pipeline = pipeline
         self._inner = inner
@@ -183,13 +182,7 @@ def fit_batch_size(pipeline: Pipeline) -> int:
 def read_batches(
     source: LoadedSplit, pipeline: EvaluationPipeline, options: LoadOptions
 ) -> Generator[EvaluationBatch]:
-    """Yield the batches of one epoch of a split.
-
-    Raises:
-        UnknownNameError: The split lacks a field that is needed.
-        SchemaError: A field is not the one that the pipeline was fitted to.
-        OptionError: The split has no records.
-    """
+    """Yield the batches of one epoch of a split."""
     loader = make_loader([source], pipeline, options)
     with closing(iter(loader)) as batches:
         for batch in batches:

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
-from penstock.batch.options import LoadOptions
 from penstock.columns import CodedColumn, concat_rows, take_rows
 from penstock.model.task import Task
 from penstock.score.evaluation_batches import (
@@ -24,11 +23,13 @@ from penstock.score.evaluation_batches import (
     read_batches,
 )
 from penstock.score.scores import Number, score_main
-from penstock.training.options import PARTS
+from penstock.settings.loading import LoadOptions
+from penstock.settings.prediction import EvaluateOptions
+from penstock.settings.training import PARTS
 from penstock.transform.draws import Draws
 from penstock.transform.pipeline import Pipeline
 
-_MODALITIES: Final = {"number": "numbers", "category": "categories"}
+_MODALITIES: Final = {"number": "numbers", "category": "categories", "date": "dates"}
 
 
 def find_inputs(pipeline: Pipeline) -> tuple[str, ...]:
@@ -38,7 +39,7 @@ def find_inputs(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def find_modalities(pipeline: Pipeline) -> dict[str, tuple[str, ...]]:
-    """Return the fields of each modality: numbers, categories, text, image, sequence, tensor."""
+    """Return the fields of each modality: numbers, categories, dates, text, image, sequence, tensor."""
     found: dict[str, tuple[str, ...]] = {}
     for name in find_inputs(pipeline):
         kind = pipeline.schema[name].type_name
@@ -118,12 +119,7 @@ def draw_sample(
 ) -> ImportanceSample:
     """Return records drawn at random, as many as memory and time allow.
 
-    Args:
-        source: The split.
-        pipeline: Pipeline that reads the records.
-        scored: Rows that have predictions, ascending; others are not drawn.
-        most: Maximum number of records.
-        seed: Random seed.
+    `scored`: rows that have predictions, ascending; others are not drawn.
     """
     options = LoadOptions(
         batch_size=min(_READ_RECORDS, most),
@@ -159,9 +155,7 @@ def measure_importance(
     sample: ImportanceSample,
     tasks: Mapping[str, Task],
     truths: Mapping[str, NDArray[Any]],
-    *,
-    batch_size: int,
-    seed: int,
+    options: EvaluateOptions,
     on_pass: Callable[[int, int], None] | None = None,
 ) -> Importance:
     """Permute each field among the records, and then all fields of a modality or a part together.
@@ -170,20 +164,16 @@ def measure_importance(
     The fields of a modality or a part are permuted together, so that they stay consistent with each other and
     lose only their relation to the record. Three permutations are drawn, the same three for every field.
 
-    Args:
-        predict: Predicts batches of inputs.
-        pipeline: Pipeline that makes the inputs.
-        sample: The records.
-        tasks: Task of each target.
-        truths: True values of the records of the sample, by target.
-        batch_size: Number of records that are predicted at once.
-        seed: Random seed of the permutations.
-        on_pass: Called with the number of finished passes and the number of all passes.
+    `truths`: true values of the records of the sample, by target. `options`: number of records that are
+    predicted at once, and random seed of the permutations. `on_pass`: called with the number of finished
+    passes and the number of all passes.
     """
-    scorer = _SampleScorer(predict, pipeline, sample, tasks, truths, batch_size)
+    scorer = _SampleScorer(predict, pipeline, sample, tasks, truths, options.batch_size or 1)
     modalities, parts = find_modalities(pipeline), find_parts(pipeline)
     units = _list_units(pipeline)
-    orders = [np.random.default_rng([seed, each]).permutation(len(sample)) for each in range(NUM_REPEATS)]
+    orders = [
+        np.random.default_rng([options.seed, each]).permutation(len(sample)) for each in range(NUM_REPEATS)
+    ]
     base = scorer.score((), None)
     drops: dict[tuple[str, ...], Drops] = {}
     for number, unit in enumerate(units):

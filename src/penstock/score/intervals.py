@@ -1,21 +1,35 @@
-"""Confidence intervals of scores, by bootstrap resampling.
+"""Confidence intervals of scores, by bootstrap resampling, and the calibration error that is due to chance.
 
 In: truths and predictions. Out: one interval per score, in bounded time for any number of records.
+
+The calibration error has no interval: with every sample of records, and again with every resample, it grows
+by what chance adds. In simulations with calibrated probabilities, percentiles of resamples covered the error
+of the model in no case, and reversed ones ("basic" intervals) in 12 to 66 % of the cases instead of 95 %. In
+its place there is the error of calibrated models on as many records.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.model.task import Task
 from penstock.score.metrics import Counts
-from penstock.score.scores import Number, Scores, is_scorable, make_scorer, score, to_number
+from penstock.score.scores import (
+    Number,
+    Scores,
+    is_scorable,
+    list_calibrations,
+    make_scorer,
+    score,
+    to_number,
+)
 
 Interval: TypeAlias = tuple[Number, Number]
 
+CALIBRATION_ERROR: Final = "ece"
 LEVEL: Final = 0.95
 _MOST_WORK: Final = 10_000_000  # records × resamples × columns of a prediction: about a second on one core
 _LEAST_RECORDS: Final = 1_000
@@ -36,24 +50,23 @@ def find_intervals(
 ) -> dict[str, Interval | None]:
     """Return the 95 % confidence interval of each score: percentiles over bootstrap resamples.
 
-    Every resample draws as many records as there are, with replacement. With many records (above 20,000 for
-    500 resamples of two labels), resamples are drawn from a random part of them: the deviation of its score
-    is scaled by the square root of its share, and added to the score of all records.
+    Every resample draws as many records as there are, with replacement. The percentiles are taken relative
+    to the median of the resamples, and added to the score: resamples are biased where few records decide,
+    such as PR AUC with a few records per class, and the interval always contains the score. With many records
+    (above 20,000 for 500 resamples of two labels), resamples are drawn from a random part of them, and the
+    deviations are scaled by the square root of its share.
 
     An interval is None where the score is undefined, for all records or in most resamples; for one record;
-    for the areas of more than 50 labels. `found` are the scores of all records, if they are already known.
+    for the areas of more than 50 labels; and for the calibration error, for which there is
+    `find_calibrated_error`. `found` are the scores of all records, if they are already known.
     """
     found = score(task, truth, predicted) if found is None else found
     num_records = len(truth)
     if num_resamples < 1 or num_records < 2 or not is_scorable(truth, predicted):
         return dict.fromkeys(found)
     rng = np.random.default_rng(seed)
-    num_kept = min(num_records, max(_LEAST_RECORDS, _MOST_WORK // (num_resamples * max(1, task.units))))
-    within = found
-    if num_kept < num_records:
-        kept = np.sort(rng.choice(num_records, num_kept, replace=False))
-        truth, predicted = truth[kept], predicted[kept]
-        within = score(task, truth, predicted)
+    truth, predicted = _draw_part(rng, task, truth, predicted, num_resamples)
+    num_kept = len(truth)
     scorer = make_scorer(task, truth, predicted, has_areas=task.units <= _MOST_RANKED)
     step = max(1, _CHUNK // num_kept)
     chunks = [
@@ -62,16 +75,68 @@ def find_intervals(
     ]
     intervals: dict[str, Interval | None] = {}
     for name, value in found.items():
-        values, base = np.concatenate([chunk[name] for chunk in chunks]), within[name]
+        values = np.concatenate([chunk[name] for chunk in chunks])
         defined = values[np.isfinite(values)]
-        if value is None or base is None or len(defined) < _LEAST_DEFINED * num_resamples:
+        if value is None or name == CALIBRATION_ERROR or len(defined) < _LEAST_DEFINED * num_resamples:
             intervals[name] = None
             continue
         tail = 50 * (1 - LEVEL)
-        moved = value + (np.percentile(defined, [tail, 100 - tail]) - base) * np.sqrt(num_kept / num_records)
+        ends = np.percentile(defined, [tail, 100 - tail]) - np.median(defined)
+        moved = value + ends * np.sqrt(num_kept / num_records)
         low, high = np.clip(moved, _LOWEST.get(name, 0.0), _HIGHEST.get(name, 1.0)).tolist()
         intervals[name] = (to_number(low), to_number(high))
     return intervals
+
+
+class CalibratedError(NamedTuple):
+    """The calibration error of models whose probabilities are right, on as many records: chance alone.
+
+    Attributes:
+        mean: Mean error.
+        most: The error that 95 % of such models stay below.
+    """
+
+    mean: float
+    most: float
+
+
+def find_calibrated_error(
+    task: Task, truth: NDArray[Any], predicted: NDArray[Any], num_draws: int, seed: int
+) -> CalibratedError | None:
+    """Return the calibration error that the probabilities would have if they were right.
+
+    Truths are drawn with the probabilities that the model gives, `num_draws` times; truths of several labels
+    are drawn independently. With many records a part is drawn, as for intervals: the error falls with the
+    square root of their number.
+
+    It is None for numbers, without draws, and where there is no interval for lack of records.
+    """
+    if task.kind == "regression" or num_draws < 1 or len(truth) < 2 or not is_scorable(truth, predicted):
+        return None
+    rng, num_records = np.random.default_rng(seed), len(truth)
+    truth, predicted = _draw_part(rng, task, truth, predicted, num_draws)
+    step = max(1, _CHUNK // len(truth))
+    starts = range(0, num_draws, step)
+    errors: Any = np.mean(
+        [
+            np.concatenate([each.draw_errors(rng, min(step, num_draws - start)) for start in starts])
+            for each in list_calibrations(task, truth, predicted)
+        ],
+        axis=0,
+    )
+    errors *= np.sqrt(len(truth) / num_records)
+    return CalibratedError(float(errors.mean()), float(np.quantile(errors, LEVEL)))
+
+
+def _draw_part(
+    rng: np.random.Generator, task: Task, truth: NDArray[Any], predicted: NDArray[Any], num_resamples: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return all records, or as many random ones as can be resampled in bounded time."""
+    num_kept = max(_LEAST_RECORDS, _MOST_WORK // (num_resamples * max(1, task.units)))
+    if num_kept >= len(truth):
+        return truth, predicted
+    kept = np.sort(rng.choice(len(truth), num_kept, replace=False))
+    return truth[kept], predicted[kept]
 
 
 def _draw(rng: np.random.Generator, num_records: int, num_resamples: int) -> Counts:

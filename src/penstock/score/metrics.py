@@ -88,7 +88,7 @@ class Ranking:
         below = np.cumsum(negatives, axis=1)
         all_negatives = below[:, -1].copy()
         pairs = (positives * (below - negatives / 2)).sum(axis=1)
-        # From here on `below` holds what is above, to save an array.
+        # From here on `below` holds the counts above, to save an array.
         found = np.cumsum(positives, axis=1)
         np.subtract(all_positives[:, None] + positives, found, out=found)
         np.subtract(all_negatives[:, None] + negatives, below, out=below)
@@ -128,7 +128,7 @@ class Calibration:
     num_bins = NUM_BINS
 
     def __init__(self, probabilities: NDArray[np.floating], truth: NDArray[np.bool_]) -> None:
-        self._probabilities, self._truth = probabilities, truth
+        self._probabilities, self._truth = probabilities.astype(np.float64), truth
         self._bins = np.clip((probabilities * NUM_BINS).astype(np.int64), 0, NUM_BINS - 1)
         self._gaps = truth.astype(np.float64) - probabilities
 
@@ -136,6 +136,12 @@ class Calibration:
         """Return the mean over the bins, weighted by their records, for each row of `counts`."""
         sums = sum_by_code(self._bins, NUM_BINS, counts * self._gaps)
         return divide(np.abs(sums).sum(axis=1), counts.sum(axis=1))
+
+    def draw_errors(self, rng: np.random.Generator, num_draws: int) -> NDArray[np.float64]:
+        """Return the errors of calibrated models: of truths that are drawn with the probabilities."""
+        gaps = (rng.random((num_draws, len(self._bins))) < self._probabilities) - self._probabilities
+        sums = sum_by_code(self._bins, NUM_BINS, gaps)
+        return np.asarray(np.abs(sums).sum(axis=1) / len(self._bins))
 
     def bins(self) -> NDArray[np.float64]:
         """Return records, mean probability and frequency of each bin: (bins, 3); NaN where it is empty."""

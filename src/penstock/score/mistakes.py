@@ -16,6 +16,7 @@ from penstock.dataset import Split
 from penstock.decode.short_value import shorten_value
 from penstock.errors import PenstockError
 from penstock.model.task import Task
+from penstock.schema.date import show_date
 from penstock.score.scores import Number, compute_losses, predict_codes, to_number
 from penstock.transform.vocabulary import Entry
 
@@ -58,17 +59,7 @@ def find_mistakes(
     targets: Container[str],
     most: int,
 ) -> list[Mistake]:
-    """Return the worst mistakes.
-
-    Args:
-        task: Task of the target.
-        truth: True value of each record.
-        predicted: Prediction for each record.
-        rows: Number of each record in the split.
-        split: The split.
-        targets: Names of the fields that are not inputs.
-        most: Maximum number of mistakes.
-    """
+    """Return the worst mistakes."""
     mistakes, source = [], split.as_source()
     for at in find_worst(task, truth, predicted, most).tolist():
         row = int(rows[at])
@@ -96,7 +87,9 @@ def find_worst(task: Task, truth: NDArray[Any], predicted: NDArray[Any], most: i
 
 
 def show_truth(task: Task, value: Any) -> Any:
-    """Return the true value of a record as JSON can hold it: a label, a list of labels, or numbers."""
+    """Return the true value of a record as JSON can hold it: a label, labels, numbers, or a date as text."""
+    if task.unit is not None:
+        return show_date(round(float(value)), task.unit) if np.isfinite(value) else None
     if task.kind == "regression":
         numbers = np.asarray(value, np.float64)
         return to_number(float(numbers)) if numbers.ndim == 0 else [to_number(each) for each in numbers]

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.model.task import Kind, Task
+from penstock.schema.date import DAY
 from penstock.score.metrics import (
     Calibration,
     ClassCounts,
@@ -65,17 +66,15 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any], *, has_areas
     that are correct, not of records with all labels correct.
 
     Regression: `rmse`, `mae`, `r2`, `mape` (a share: 0.1 is 10 %), over all elements of vectors; `r2` uses
-    the variance around the mean of each element.
+    the variance around the mean of each element. Errors of dates are in days.
 
     Undefined, and None: areas where all or no records are of the class; F1 of a class with neither records
-    nor predictions; `r2` of truths without variance; `mape` if all truths are 0 (truths of 0 are ignored);
-    all scores without records, or with numbers that are not finite.
+    nor predictions; `r2` of truths without variance; `mape` of dates, and if all truths are 0 (truths of 0
+    are ignored); all scores without records, or with numbers that are not finite.
 
-    Args:
-        task: Task of the target.
-        truth: Codes (n,), or (n, labels) of 0 and 1; or stored numbers.
-        predicted: Probabilities of the second label (n,), probabilities (n, labels), or numbers.
-        has_areas: Whether to compute `auc` and `pr_auc`, which take most of the time; None otherwise.
+    `truth`: codes (n,), or (n, labels) of 0 and 1; or stored numbers. `predicted`: probabilities of the
+    second label (n,), probabilities (n, labels), or numbers. `has_areas`: whether to compute `auc` and
+    `pr_auc`, which take most of the time; None otherwise.
 
     Example:
         >>> task = Task("adopted", "binary", ("no", "yes"))
@@ -87,6 +86,27 @@ def score(task: Task, truth: NDArray[Any], predicted: NDArray[Any], *, has_areas
         return dict.fromkeys(names)
     found = make_scorer(task, truth, predicted, has_areas=has_areas)(count_once(len(truth)))
     return {name: to_number(found[name][0]) for name in names}
+
+
+def score_baseline(task: Task, truth: NDArray[Any], *, has_areas: bool = True) -> Scores:
+    """Return the scores of one prediction for all records: the most frequent class, or the mean.
+
+    The probabilities are the shares of the classes in these records, so that no other constant prediction has
+    a lower log loss. The calibration error of a constant says nothing, and is None.
+
+    `truth`: truths as for `score`. `has_areas`: whether to compute `auc` and `pr_auc`.
+
+    Example:
+        >>> task = Task("adopted", "binary", ("no", "yes"))
+        >>> score_baseline(task, np.array([0, 0, 0, 1]))["accuracy"]
+        0.75
+    """
+    if task.kind == "multiclass":
+        constant = np.bincount(truth.astype(np.int64), minlength=len(task.labels)) / max(len(truth), 1)
+    else:
+        constant = truth.astype(np.float64).mean(axis=0) if len(truth) else np.zeros(truth.shape[1:])
+    found = score(task, truth, np.broadcast_to(constant, (len(truth), *constant.shape)), has_areas=has_areas)
+    return {name: None if name == "ece" else value for name, value in found.items()}
 
 
 def score_main(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> Number:
@@ -113,11 +133,8 @@ def make_scorer(
 ) -> Scorer:
     """Return a function from counts to all scores of each row, for many resamples.
 
-    Args:
-        task: Task of the target.
-        truth: Truths as for `score`, of at least one record.
-        predicted: Predictions as for `score`, all finite.
-        has_areas: Whether to compute `auc` and `pr_auc`, which take most of the time.
+    `truth`: truths as for `score`, of at least one record. `predicted`: predictions as for `score`, all
+    finite. `has_areas`: whether to compute `auc` and `pr_auc`, which take most of the time.
     """
     if task.kind == "binary":
         return _score_binary(truth, predicted, has_areas)
@@ -125,7 +142,14 @@ def make_scorer(
         return _score_classes(truth, predicted, has_areas)
     if task.kind == "multilabel":
         return _score_labels(truth, predicted, has_areas)
-    return _score_numbers(truth, predicted)
+    return _score_numbers(*in_days(task, truth, predicted), has_shares=task.unit is None)
+
+
+def in_days(task: Task, *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """Return the numbers of a target; those of points in time as days, in which their errors are shown."""
+    if task.unit != "microseconds":
+        return values
+    return tuple(np.asarray(each, np.float64) / DAY for each in values)
 
 
 def score_threshold(truth: NDArray[Any], predicted: NDArray[Any], threshold: float) -> Scores:
@@ -143,6 +167,19 @@ def score_threshold(truth: NDArray[Any], predicted: NDArray[Any], threshold: flo
     return {"threshold": threshold, **{name: to_number(found[name][0]) for name in names}}
 
 
+def list_calibrations(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> list[Calibration]:
+    """Return the calibrations whose mean error is `ece`: one, or one per label of a multilabel target.
+
+    `truth`: truths as for `score`, of at least one record. `predicted`: predictions as for `score`, all
+    finite.
+    """
+    if task.kind == "multiclass":
+        codes = predicted.argmax(axis=1)
+        return [Calibration(predicted[np.arange(len(truth)), codes], codes == truth)]
+    columns = zip(predicted.reshape(len(truth), -1).T, truth.reshape(len(truth), -1).T, strict=True)
+    return [Calibration(chances, labels > 0) for chances, labels in columns]
+
+
 def predict_codes(task: Task, predicted: NDArray[Any]) -> NDArray[np.int64]:
     """Return the predicted codes: the most likely label, or 1 from a probability of 0.5 on."""
     codes = predicted.argmax(axis=1) if task.kind == "multiclass" else predicted >= THRESHOLD
@@ -152,7 +189,8 @@ def predict_codes(task: Task, predicted: NDArray[Any]) -> NDArray[np.int64]:
 def compute_losses(task: Task, truth: NDArray[Any], predicted: NDArray[Any]) -> NDArray[np.float64]:
     """Return the loss of each record: its log loss, or its mean absolute error."""
     if task.kind == "regression":
-        losses = np.abs(_flat(predicted) - _flat(truth))
+        true, guessed = in_days(task, truth, predicted)
+        losses = np.abs(_flat(guessed) - _flat(true))
     elif task.kind == "multiclass":
         losses = _log_loss(predicted[np.arange(len(truth)), truth])[:, None]
     else:
@@ -237,10 +275,10 @@ def _mean_areas(
     return average_defined(np.stack(rocs, axis=1)), average_defined(np.stack(precisions, axis=1))
 
 
-def _score_numbers(truth: NDArray[Any], predicted: NDArray[Any]) -> Scorer:
+def _score_numbers(truth: NDArray[Any], predicted: NDArray[Any], *, has_shares: bool = True) -> Scorer:
     true, guessed = _flat(truth), _flat(predicted)
     distance = np.abs(guessed - true)
-    is_some = true != 0
+    is_some = (true != 0) & has_shares  # of dates, 0 is not the absence of something
     shares = np.divide(distance, np.abs(true), out=np.zeros_like(distance), where=is_some)
     squares, distances, some, gaps = (
         each.sum(axis=1) for each in (distance**2, distance, is_some.astype(np.float64), shares)

@@ -5,6 +5,7 @@ In: a stored column, batch by batch. Out: groups of records: by value, by range,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ MOST_VALUES: Final = 20
 NUM_BINS: Final = 5
 """Number of ranges of numbers; each holds about as many records."""
 
-_SLICED: Final = ("category", "text", "number", "sequence")
+_SLICED: Final = ("category", "text", "number", "date", "sequence")
 
 
 @dataclass(frozen=True)
@@ -43,13 +44,8 @@ class SliceGroup:
     high: float | None = None
 
 
-def check_slices(names: tuple[str, ...], schema: Schema) -> None:
-    """Raise an error for fields that records cannot be grouped by.
-
-    Raises:
-        UnknownNameError: There is no such field.
-        OptionError: The field is an image, a tensor or opaque bytes.
-    """
+def check_slices(names: Sequence[str], schema: Schema) -> None:
+    """Raise an error for fields that records cannot be grouped by."""
     for name in names:
         if name not in schema:
             raise unknown_name(name, schema)
@@ -57,7 +53,7 @@ def check_slices(names: tuple[str, ...], schema: Schema) -> None:
             raise OptionError(
                 f"slice {name!r}",
                 field=name,
-                expected="a category, a number, a text or a sequence",
+                expected="a category, a number, a date, a text or a sequence",
                 got=f"a field of type {schema[name].type_name}",
                 advice="Slice by a field that has one value per record.",
             )
@@ -66,8 +62,9 @@ def check_slices(names: tuple[str, ...], schema: Schema) -> None:
 class Slicer:
     """Groups records by the values of one field.
 
-    Categories and texts are grouped by value; numbers by ranges that hold about as many records each, or by
-    value if there are few; sequences, and texts with too many values, by their length, as numbers.
+    Categories and texts are grouped by value; numbers and dates by ranges that hold about as many records
+    each, or by value if there are few; sequences, and texts with too many values, by their length, as
+    numbers.
 
     Attributes:
         is_by_length: Whether records are grouped by length.
@@ -110,7 +107,7 @@ class Slicer:
             lengths = [len(each.decode(errors="replace")) for each in self._codes]
             values, self.is_by_length = np.array(lengths, np.int64)[values], True
         distinct, codes = np.unique(values[present], return_inverse=True)
-        is_number = self.is_by_length or self._field.type_name == "number"
+        is_number = self.is_by_length or self._field.type_name in ("number", "date")
         if is_number and len(distinct) > MOST_VALUES:
             groups, num_left = self._group_by_range(values, present), 0
         else:

@@ -7,7 +7,6 @@ bytes per record and label; inputs are not, except a bounded sample.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -23,12 +22,13 @@ from penstock.score.curves import describe_curves
 from penstock.score.evaluation import MOST_CLASSES, Evaluation, SliceScores
 from penstock.score.evaluation_batches import Predict, fit_batch_size
 from penstock.score.importance import Importance, draw_sample, measure_importance
-from penstock.score.intervals import find_intervals
+from penstock.score.intervals import find_calibrated_error, find_intervals
 from penstock.score.mistakes import find_mistakes
-from penstock.score.options import EvaluateOptions
-from penstock.score.scores import is_scorable, score, score_threshold
+from penstock.score.scores import is_scorable, score, score_baseline, score_threshold
 from penstock.score.slices import check_slices
 from penstock.score.split_predictions import OnProgress, SplitPredictions, predict_split
+from penstock.settings.prediction import EvaluateOptions
+from penstock.training.left_out import find_unread
 from penstock.transform.pipeline import Pipeline
 
 BY_LENGTH: Final = ": sliced by its number of "
@@ -48,25 +48,14 @@ def evaluate_split(
 
     All records have the same weight, also where the data has weights: those are only for training.
 
-    Args:
-        predict: Function from the inputs of a batch to predictions by target: probabilities, or numbers in
-            the scale in which they are stored; or what predicts several batches at the same time.
-        pipeline: Pipeline that makes inputs and targets from stored values.
-        tasks: Task of each target.
-        split: The records.
-        options: Options of the evaluation.
-        on_progress: Called with the current task, its finished part, and the whole of it.
-        thresholds: Thresholds of binary targets, chosen on other records, to give scores for as well.
-
-    Raises:
-        UnknownNameError: The split lacks a field that is needed.
-        SchemaError: A field of the split is not the one that the pipeline was fitted to.
-        OptionError: The split has no records, or a field cannot be sliced by.
-        FieldError: A target has a value that is not a label, or a number that is not finite.
+    `predict`: function from the inputs of a batch to predictions by target: probabilities, or numbers in the
+    scale in which they are stored; or what predicts several batches at the same time. `on_progress`: called
+    with the current task, its finished part, and the whole of it. `thresholds`: thresholds of binary targets,
+    chosen on other records, to give scores for as well.
     """
     options = options or EvaluateOptions()
     if options.batch_size is None:
-        options = replace(options, batch_size=fit_batch_size(pipeline))
+        options = options.replace(batch_size=fit_batch_size(pipeline))
     report = on_progress or (lambda *_: None)
     check_slices(options.slices, split.schema)
     check_finite(split, pipeline, is_described=False)
@@ -84,9 +73,18 @@ def evaluate_split(
         records=len(judged.rows),
         tasks=dict(tasks),
         targets=targets,
+        baselines={
+            name: score_baseline(task, judged.truths[name], has_areas=len(task.labels) <= MOST_CLASSES)
+            for name, task in tasks.items()
+        },
         intervals={
             name: find_intervals(*each, options.bootstrap, options.seed, targets[name])
             for name, each in pairs.items()
+        },
+        calibrated={
+            name: drawn
+            for name, each in pairs.items()
+            if (drawn := find_calibrated_error(*each, options.bootstrap, options.seed)) is not None
         },
         classes={name: describe_classes(*each) for name, each in pairs.items() if each[0].labels},
         confusion={name: describe_confusion(*each) for name, each in pairs.items() if each[0].labels},
@@ -101,6 +99,7 @@ def evaluate_split(
         ablation_by_target=importance.modalities,
         parts_by_target=importance.parts,
         importance_records=importance.records,
+        unread=find_unread(split.schema, pipeline.fields),
         mistakes={
             name: find_mistakes(*each, judged.rows, split, tasks, options.mistakes)
             for name, each in pairs.items()
@@ -126,8 +125,8 @@ def _make_notes(tasks: Mapping[str, Task], judged: SplitPredictions, split: str)
             notes.append(
                 f"{name}: scores are undefined, as the truth or prediction of {number} is not finite"
             )
-        elif task.kind == "regression" and (num_zeros := int((truth == 0).sum())):
-            notes.append(f"{name}: mape ignores {count(num_zeros, 'number')} whose true value is 0")
+        elif task.kind == "regression" and task.unit is None and (num_zeros := int((truth == 0).sum())):
+            notes.append(f"{name}: MAPE ignores {count(num_zeros, 'number')} whose true value is 0")
         elif task.kind in ("binary", "multiclass") and len(found := np.unique(truth)) < len(task.labels):
             absent = len(task.labels) - len(found)
             notes.append(f"{name}: {count(absent, 'label')} of {len(task.labels)} not in this data")
@@ -184,7 +183,6 @@ def _measure_inputs(
         sample,
         tasks,
         {name: judged.truths[name][at] for name in tasks},
-        batch_size=options.batch_size or 1,
-        seed=options.seed,
+        options,
         on_pass=lambda done, total: report("feature importance", done, total),
     )

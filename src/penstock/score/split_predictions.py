@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.batch.build import LoadedSplit
-from penstock.batch.options import LoadOptions
+from penstock.columns import Dense
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
@@ -26,8 +26,9 @@ from penstock.score.evaluation_batches import (
     predict_each,
     read_batches,
 )
-from penstock.score.options import EvaluateOptions
 from penstock.score.slices import Slicer
+from penstock.settings.loading import LoadOptions
+from penstock.settings.prediction import EvaluateOptions
 from penstock.transform.pipeline import Pipeline
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
@@ -61,12 +62,7 @@ def predict_split(
     options: EvaluateOptions,
     report: OnProgress,
 ) -> SplitPredictions:
-    """Predict all records that have every target, in the order in which they are stored.
-
-    Raises:
-        OptionError: No record has all targets, or no record can be read.
-        FieldError: The target of a record is not a label of the task.
-    """
+    """Predict all records that have every target, in the order in which they are stored."""
     labelled = find_labelled(source, pipeline)
     if labelled.num_missing and not labelled.num_records:
         raise OptionError(
@@ -80,7 +76,9 @@ def predict_split(
     rows: list[NDArray[np.int64]] = []
     truths: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
-    traced = EvaluationPipeline(pipeline, options.slices)
+    # Batches hold points in time as float32, which rounds them to seconds or minutes.
+    dates = [name for name, task in tasks.items() if task.unit is not None]
+    traced = EvaluationPipeline(pipeline, dict.fromkeys([*options.slices, *dates]))
     choices = LoadOptions(batch_size=options.batch_size or 1, augment=False, filter=labelled.filter)
 
     def read() -> Iterator[Inputs]:
@@ -88,7 +86,11 @@ def predict_split(
             if not len(batch.rows):
                 continue
             for name, task in tasks.items():
-                truths[name].append(_read_truth(task, batch.targets[name], source, batch.rows))
+                truths[name].append(
+                    Dense.of(batch.columns[name]).values.astype(np.float64)
+                    if name in dates
+                    else _read_truth(task, batch.targets[name], source, batch.rows)
+                )
             for name, slicer in slicers.items():
                 slicer.add(batch.columns[name])
             rows.append(batch.rows)
@@ -117,11 +119,7 @@ def predict_split(
 def _read_truth(
     task: Task, values: NDArray[Any], source: LoadedSplit, rows: NDArray[np.int64]
 ) -> NDArray[Any]:
-    """Return the targets of a batch as codes, or as the stored numbers.
-
-    Raises:
-        FieldError: A code does not belong to a label.
-    """
+    """Return the targets of a batch as codes, or as the stored numbers."""
     if task.kind == "regression":
         return np.array(task.undo(np.asarray(values, np.float64)))
     codes = values.astype(np.int64)

@@ -16,8 +16,9 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.encode.raw_rows import RowBlock
+from penstock.foundation.process import count_cores
 from penstock.foundation.thread_pool import OrderedResults
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.sha256 import digest_pieces, make_sha256
@@ -71,8 +72,7 @@ class ContentDigest:
     def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
         """Create a digest of no rows.
 
-        Args:
-            pool: Threads that hash; None hashes in the calling thread. The digest is the same.
+        `pool`: threads that hash; None hashes in the calling thread. The digest is the same.
         """
         self._num_rows = 0
         self._pool = pool
@@ -98,12 +98,7 @@ class ContentDigest:
                 self._hashes[name].add_span(span)
 
     def finish(self, rejects: Rejects, source: Sequence[Mapping[str, Any]]) -> Content:
-        """Return the content.
-
-        Args:
-            rejects: Rejected rows.
-            source: Description of the source in the manifest.
-        """
+        """Return the content."""
         form = {
             "streams": {name: each.finish() for name, each in sorted(self._hashes.items())},
             "rejects": rejects.to_json(),
@@ -137,7 +132,7 @@ class _StreamHash:
         self._add_open(data[stop:])
 
     def add_span(self, span: HashedSpan) -> None:
-        """Add bytes of which the complete pieces are already hashed."""
+        """Add bytes whose complete pieces are already hashed."""
         self._add_open(memoryview(span.head))
         self._outer.update(span.digests)
         self._add_open(memoryview(span.tail))
@@ -176,23 +171,18 @@ def read_content(
 ) -> tuple[Content, Sequence[Mapping[str, Any]]]:
     """Read a source completely and encode all rows as in a conversion, without writing them.
 
-    Args:
-        work: Encodes a block.
-        blocks: Blocks of the source.
-        options: Options for rows that do not fit, and the number of workers.
-        describe: Returns the description of the source; called after the last row.
-        on_rows: Called after each block with the numbers of rows, bytes and rejected rows so far.
+    `options`: options for rows that do not fit, and the number of threads. `describe`: returns the
+    description of the source; called after the last row. `on_rows`: called after each block with the numbers
+    of rows, bytes and rejected rows so far.
 
     Returns:
         The content, and the description of the source.
-
-    Raises:
-        PenstockError: A row does not fit, or the source cannot be read.
     """
-    pool = ThreadPoolExecutor(options.num_workers, thread_name_prefix="penstock")
-    digest, rejects = ContentDigest(pool), Rejects(options.on_error, options.max_rejects)
+    num_threads = options.num_threads or count_cores()
+    pool = ThreadPoolExecutor(num_threads, thread_name_prefix="penstock")
+    digest, rejects = ContentDigest(pool), Rejects(options)
     num_rows = num_bytes = 0
-    results = OrderedResults[WorkedRows](pool, options.num_workers + 1)
+    results = OrderedResults[WorkedRows](pool, num_threads + 1)
 
     def add(worked: WorkedRows) -> None:
         nonlocal num_rows, num_bytes

@@ -19,23 +19,24 @@ import numpy as np
 
 from penstock.encode.raw_rows import RowBlock
 from penstock.errors import OptionError
+from penstock.format.entry import ShardEntry, SplitEntry
+from penstock.format.manifest import MANIFEST_NAME, Manifest, dump
+from penstock.format.tfds import TFDS_NAMES, describe_tfds
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
-from penstock.shards.assignment import RANK_BELOW, assign
-from penstock.shards.destination import REJECTS_NAME
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import Splits
 from penstock.shards.engine import Engine, LocalEngine, MakeEngine
-from penstock.shards.entry import ShardEntry, SplitEntry
-from penstock.shards.ledger import Ledger
-from penstock.shards.manifest import MANIFEST_NAME, Manifest, dump
-from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.request import Request
 from penstock.shards.row_work import RowWork, WorkedRows, naming_rows
 from penstock.shards.shard_work import plan_shards
-from penstock.shards.split import Assignment, SplitOptions
-from penstock.shards.split_names import Classes, SplitNames, Strata
-from penstock.shards.staging import Staging
-from penstock.shards.tfds import TFDS_NAMES, describe_tfds
+from penstock.shards.splits.assignment import RANK_BELOW, assign
+from penstock.shards.splits.ledger import Ledger
+from penstock.shards.splits.names import Classes, SplitNames, Strata
+from penstock.shards.splits.split import Assignment, is_by_key
+from penstock.shards.staging.destination import REJECTS_NAME
+from penstock.shards.staging.staging import Staging
 from penstock.statistics.statistics import Statistics
 from penstock.storage.store_path import AnyPath
 
@@ -102,7 +103,7 @@ class Conversion:
     def __init__(
         self,
         work: RowWork,
-        split: SplitOptions,
+        split: Splits,
         options: ConvertOptions,
         staging: Staging,
         *,
@@ -113,7 +114,7 @@ class Conversion:
     ) -> None:
         self.num_rows = 0
         self.notes: list[str] = []
-        self.rejects = Rejects(options.on_error, options.max_rejects)
+        self.rejects = Rejects(options)
         self._work = work
         self._split = split
         self._options = options
@@ -142,11 +143,7 @@ class Conversion:
         self._engine: Engine = make_engine(work, split, options, staging)
 
     def add(self, block: RowBlock) -> None:
-        """Add the next block.
-
-        Raises:
-            PenstockError: A row of this block or of an earlier one does not fit.
-        """
+        """Add the next block."""
         due = self._engine.add(block)
         self.num_rows = block.first_row + block.num_rows
         for worked in due:
@@ -162,7 +159,7 @@ class Conversion:
         marks = worked.extra
         if worked.splits is not None:
             marks = self._names.code(worked.splits, len(worked.rows))
-        elif self._split.stratify is not None and marks is not None:
+        elif self._split.strata is not None and marks is not None:
             marks = self._strata.code(marks)
         identity = worked.identity
         numbered = zip(self._classes, identity.classes, strict=True)
@@ -192,19 +189,14 @@ class Conversion:
     def finish(self, finalize_schema: FinalizeSchema, details: ManifestDetails) -> Manifest:
         """Write the data set.
 
-        Args:
-            finalize_schema: Returns the final schema, given the number of missing values per field.
-            details: Parts of the manifest that the caller provides.
-
-        Raises:
-            PenstockError: A row does not fit, there are no rows, or the disk is full.
+        `finalize_schema`: returns the final schema, given the number of missing values per field.
         """
         for worked in self._engine.drain():
             self._take(worked)
         if not self._ledger.num_rows:
             raise self.rejects.refuse_all(self.num_rows)
         content = self._engine.digest(self.rejects, details.source)
-        self._staging.journal.add_rows(content.num_rows, content.digest)
+        self._staging.add_rows(content.num_rows, content.digest)
         assignment = self._assign()
         splits = self._write_shards(assignment)
         schema = finalize_schema(self._missing)
@@ -218,28 +210,24 @@ class Conversion:
             compression=self._options.compression,
             splits=splits,
             split=self._describe_split(assignment),
-            order=self._options.describe_order(),
+            order=self._describe_order(),
             rejects=self.rejects.to_json(),
             plan=details.plan,
             source=details.source,
             statistics=self._measure(assignment, schema, splits),
             version=version("penstock"),
             request=details.request.seal(content, details.source),
-            folder=self._staging.shards_folder,
+            folder=self._staging.publication.shards_folder,
         )
         self._write_metadata(manifest)
         self._staging.commit()
         return manifest
 
     def _assign(self) -> Assignment:
-        """Return the split of every row.
-
-        Raises:
-            OptionError: A split that the user named would be empty.
-        """
+        """Return the split of every row."""
         keys = self._work.keys
         names = self._names.in_order() or None
-        assignment = assign(self._ledger, self._split, names, keys.key, keys.others)
+        assignment = assign(self._ledger, self._split, self._options.seed, names, keys.key, keys.others)
         pairs = zip(assignment.names, assignment.counts, strict=True)
         empty = [name for name, count in pairs if not count]
         if empty and self._options.split is not None:
@@ -249,7 +237,7 @@ class Conversion:
                 got=f"no row in {' and '.join(map(repr, empty))}",
                 advice=_advise_empty(self._split, keys.key, self._ledger.num_rows),
             )
-        can_stratify = self._split.is_by_key and self._split.stratify is None
+        can_stratify = is_by_key(self._split) and self._split.strata is None
         absent = [
             note
             for classes, column in zip(self._classes, self._ledger.classes, strict=True)
@@ -287,11 +275,7 @@ class Conversion:
             self._finishing.popleft().result()
 
     def _wait_for_disk(self) -> None:
-        """Wait until all files are on the disk under their names.
-
-        Raises:
-            WriteError: The disk is full or fails.
-        """
+        """Wait until all files are on the disk under their names."""
         while self._finishing:
             self._finishing.popleft().result()
 
@@ -317,20 +301,29 @@ class Conversion:
                 start = stop
             return statistics.to_json()
         self._wait_for_disk()  # before that, shards do not have their names
-        return self._measure_shards(self._staging.folder, splits[name], schema, self._split.seed)
+        return self._measure_shards(self._staging.folder, splits[name], schema, self._options.seed)
 
     def _describe_split(self, assignment: Assignment) -> dict[str, Any]:
         return {
             "method": assignment.method,
-            "shares": dict(self._split.shares),
-            "seed": self._split.seed,
+            "shares": self._split.shares,
+            "seed": self._options.seed,
             "group": self._split.group,
-            "stratify": self._split.stratify,
+            "stratify": self._split.strata,
             "by": self._split.split_by,
             "time": self._split.time,
             "duplicates": assignment.num_duplicates,
             "equal_rows": assignment.num_equal,
             "notes": list(assignment.notes),
+        }
+
+    def _describe_order(self) -> dict[str, Any]:
+        options = self._options
+        return {
+            "shuffled": options.shuffle,
+            "seed": options.seed if options.shuffle else None,
+            "shard_bytes": options.shard_bytes,
+            "num_shards": options.num_shards,
         }
 
     def _write_metadata(self, manifest: Manifest) -> None:
@@ -371,7 +364,7 @@ class Conversion:
         self._ledger.close()
 
 
-def _advise_empty(split: SplitOptions, key: str | None, num_rows: int) -> str:
+def _advise_empty(split: Splits, key: str | None, num_rows: int) -> str:
     """Return advice for a split that would be empty."""
     by = split.time or key
     what = "Identical rows" if by is None else f"Rows of one value of {by!r}"

@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from penstock import _native
 from penstock.encode.raw_rows import RowBlock
+from penstock.foundation.process import count_cores
 from penstock.foundation.thread_pool import OrderedResults
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import MAX_SPLITS, Splits
 from penstock.shards.content import Content, ContentDigest
-from penstock.shards.options import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
-from penstock.shards.row_store import RowStore
 from penstock.shards.row_work import RowWork, WorkedRows
 from penstock.shards.shard_work import (
     ResidentValues,
@@ -31,8 +32,9 @@ from penstock.shards.shard_work import (
     find_complete,
     group_shards,
 )
-from penstock.shards.split import MAX_SPLITS, Assignment, SplitOptions
-from penstock.shards.staging import Staging
+from penstock.shards.sort.row_store import RowStore
+from penstock.shards.splits.split import Assignment
+from penstock.shards.staging.staging import Staging
 
 # Shards that are written at the same time where rows are on disk: each takes about 60 MB of memory. All
 # workers compose their frames.
@@ -68,10 +70,10 @@ class Engine(Protocol):
         """End the work and release the rows; shards that are complete are kept for a resumed run."""
 
 
-MakeEngine: TypeAlias = Callable[[RowWork, SplitOptions, ConvertOptions, Staging], Engine]
+MakeEngine: TypeAlias = Callable[[RowWork, Splits, ConvertOptions, Staging], Engine]
 
 
-def count_splits(split: SplitOptions) -> int:
+def count_splits(split: Splits) -> int:
     """Return the maximum number of splits that rows can have."""
     return len(split.shares) if split.split_by is None else MAX_SPLITS
 
@@ -84,22 +86,24 @@ def list_deferred_fields(work: RowWork) -> tuple[tuple[str, str], ...]:
 class LocalEngine:
     """Threads of this process; rows are in memory, or on disk if there are many."""
 
-    def __init__(self, work: RowWork, split: SplitOptions, options: ConvertOptions, staging: Staging) -> None:
+    def __init__(self, work: RowWork, split: Splits, options: ConvertOptions, staging: Staging) -> None:
         self._work = work
         self._options = options
         self._staging = staging
-        num_workers = options.num_workers
-        self._pool = ThreadPoolExecutor(num_workers, thread_name_prefix="penstock")
-        self._helpers = ThreadPoolExecutor(num_workers, thread_name_prefix="penstock-ahead")
-        self._hashers = ThreadPoolExecutor(num_workers, thread_name_prefix="penstock-hash")
+        num_threads = options.num_threads or count_cores()
+        self._pool = ThreadPoolExecutor(num_threads, thread_name_prefix="penstock")
+        self._helpers = ThreadPoolExecutor(num_threads, thread_name_prefix="penstock-ahead")
+        self._hashers = ThreadPoolExecutor(num_threads, thread_name_prefix="penstock-hash")
         self._finishers = ThreadPoolExecutor(_MAX_FINISHING, thread_name_prefix="penstock-sync")
         # The number of blocks in memory: enough to keep every thread busy while the caller reads the next.
-        self._results = OrderedResults[WorkedRows](self._pool, num_workers + 1)
+        self._results = OrderedResults[WorkedRows](self._pool, num_threads + 1)
         self._store = RowStore(
-            staging.scratch, seed=split.seed if options.shuffle else None, num_splits=count_splits(split)
+            staging.scratch,
+            seed=options.seed if options.shuffle else None,
+            num_splits=count_splits(split),
         )
         self._residents = ResidentValues()
-        self._content = ContentDigest(self._helpers if num_workers > 1 else None)
+        self._content = ContentDigest(self._helpers if num_threads > 1 else None)
         self._num_blocks = 0
 
     def add(self, block: RowBlock) -> Iterator[WorkedRows]:
@@ -130,7 +134,7 @@ class LocalEngine:
         if is_on_disk:
             _native.empty_pool()  # writing does not use the buffers of reading
             _release_memory()
-        num_workers = self._options.num_workers
+        num_threads = self._options.num_threads or count_cores()
         write = ShardWork(
             self._store,
             list_deferred_fields(self._work),
@@ -140,13 +144,13 @@ class LocalEngine:
             self._options.compression,
             self._hashers,
             self._finishers,
-            BoundedSemaphore(_MAX_WRITERS if is_on_disk else 2 * (num_workers + _MAX_FINISHING)),
-            self._helpers if num_workers > 1 else None,
+            BoundedSemaphore(_MAX_WRITERS if is_on_disk else 2 * (num_threads + _MAX_FINISHING)),
+            self._helpers if num_threads > 1 else None,
         )
         complete, missing = find_complete(tasks, self._staging.journal.shards, self._options.compression)
         yield from complete
         # Two shards at a time need the memory of both.
-        groups = group_shards(missing, len(missing) if is_on_disk else num_workers)
+        groups = group_shards(missing, len(missing) if is_on_disk else num_threads)
         for each in chain.from_iterable(self._pool.map(write, groups)):
             if is_on_disk:
                 _release_memory()

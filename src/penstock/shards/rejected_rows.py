@@ -11,15 +11,17 @@ import logging
 from collections import Counter
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import RowBlock
 from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
-from penstock.foundation.option_checks import OnError
-from penstock.shards.destination import REJECTS_NAME
+from penstock.settings.groups import BadRows
+from penstock.shards.staging.destination import REJECTS_NAME
 
 _log = logging.getLogger("penstock")
+
+_MOST_ERRORS: Final = 1_000
 
 
 class Rejects:
@@ -29,35 +31,33 @@ class Rejects:
         count: Number of rejected rows.
         by_column: Number of rejected rows per column that did not fit; a row can count for several columns.
         first: Error of the first rejected row.
+        errors: Errors of the first rejected rows, at most 1,000 of them.
     """
 
-    def __init__(self, on_error: OnError, max_rejects: int) -> None:
+    def __init__(self, options: BadRows) -> None:
         self.count = 0
         self.by_column: Counter[str] = Counter()
         self.first: PenstockError | None = None
-        self._on_error = on_error
-        self._max = max_rejects
+        self.errors: list[PenstockError] = []
+        self._options = options
         self._lines: list[bytes] = []
 
     def add(self, block: RowBlock, faults: Iterable[CellFault]) -> None:
-        """Add the faults of a block.
-
-        Raises:
-            PenstockError: The error of the first fault, if `on_error` is "raise".
-            TooManySkippedError: There are more than `max_rejects` rejected rows.
-        """
+        """Add the faults of a block."""
         in_order = sorted(faults, key=lambda fault: fault.row)
         for row, group in groupby(in_order, key=lambda fault: fault.row):
             found = list(group)
             errors = [block.refuse(fault) for fault in found]
-            if self._on_error == "raise":
-                raise errors[0]
+            if self._options.on_error == "raise":
+                raise _advise(errors[0])
             self.count += 1
             self.first = self.first or errors[0]
+            if self.count <= _MOST_ERRORS:
+                self.errors.append(errors[0])
             self.by_column.update(fault.column for fault in found)
-            if self.count > self._max:
+            if self.count > self._options.max_skipped:
                 raise self._refuse_more(errors[0])
-            if self._on_error == "skip":
+            if self._options.on_error == "skip":
                 _log.warning("row skipped: %s", errors[0])
             else:
                 self._lines.append(_write_line(block, row, found, errors))
@@ -67,9 +67,9 @@ class Rejects:
             "rows rejected",
             path=last.path,
             field=last.field,
-            expected=f"at most {self._max}",
+            expected=f"at most {self._options.max_skipped}",
             got=f"{self.count} or more; the last one: {str(last).rstrip('.')}",
-            advice="Fix the plan or the data, or raise max_rejects (--max-rejects).",
+            advice="Fix the plan or the data, or allow more: `max_skipped=N`.",
         )
 
     def refuse_all(self, num_rows: int) -> PenstockError:
@@ -101,6 +101,15 @@ class Rejects:
             "by_column": dict(sorted(self.by_column.items())),
             "file": REJECTS_NAME if self._lines else None,
         }
+
+
+def _advise(error: PenstockError) -> PenstockError:
+    """Add to the error of a row that such rows can be left out, unless its advice says so."""
+    if "on_error" not in error.advice:
+        skip = "Fix the row, or leave such rows out: `ps.convert(SOURCE, OUT, on_error='skip')`."
+        error.advice = f"{error.advice} {skip}".lstrip()
+        error.args = (str(error),)
+    return error
 
 
 def _write_line(block: RowBlock, row: int, faults: list[CellFault], errors: list[PenstockError]) -> bytes:

@@ -10,24 +10,24 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, NoSuchPathError, OptionError
+from penstock.format.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
 from penstock.foundation.wording import show
 from penstock.plan.plan import Plan
 from penstock.schema.schema import Schema
+from penstock.settings.conversion import ConvertOptions, RecordedFormat
+from penstock.settings.groups import Output, Splits
 from penstock.shards.content import Content
-from penstock.shards.destination import resolve_folder
-from penstock.shards.manifest import FORMAT, MANIFEST_NAME, Manifest, load_manifest
-from penstock.shards.options import ConvertOptions
 from penstock.shards.shard_file import has_bytes
-from penstock.shards.split import SplitOptions
-from penstock.storage.paths import PathLike, write_name
-from penstock.storage.store_path import AnyPath, is_store_path, parse_store_path
+from penstock.shards.staging.destination import resolve_output
+from penstock.storage.paths import PathLike, locate, write_name
+from penstock.storage.store_path import AnyPath
 
 _MAX_NAMED: Final = 3
 
@@ -37,21 +37,15 @@ def refuse_difference(
 ) -> None:
     """Refuse a request that differs from an earlier one.
 
-    Args:
-        before: The earlier request.
-        now: The present request.
-        what: Start of the message; the path of the first difference follows.
-        path: Folder that the earlier request belongs to.
-        advice: Advice at the end of the message.
-
-    Raises:
-        OptionError: They differ; `field` is the path of the first difference.
+    `what`: start of the message; the path of the first difference follows. Raises OptionError: they differ;
+    `field` is the path of the first difference.
     """
     found = list(find_differences(before, now))
     if not found:
         return
+    names = {each.stored: each.name for each in ConvertOptions.list_settings() if each.stored}
     location, expected, got = found[0]
-    others = [location for location, _, _ in found[1:_MAX_NAMED]]
+    location, *others = [names.get(each, each) for each, _, _ in found[:_MAX_NAMED]]
     if len(found) > _MAX_NAMED:
         others.append("…")
     more = f" (and {', '.join(others)})" if others else ""
@@ -77,15 +71,6 @@ def find_differences(before: Any, now: Any, location: str = "") -> Iterator[tupl
         yield location, show(before), show(now)
 
 
-WITHOUT_EFFECT: Final = frozenset(
-    {"workers", "engine", "address", "overwrite", "resume", "clean", "files_from"}
-)
-"""Options that do not affect the output; all others are part of the request. What `files_from` changes in the
-inferred fields is in the plan."""
-
-IN_THE_PLAN: Final = frozenset({"drop", "rename", "plan"})
-"""Options whose effect is in the plan or in the schema; the request contains both."""
-
 _DIGESTED_PARTS: Final = ("plan", "schema")
 """Parts that the manifest stores elsewhere; its request stores only their digests."""
 
@@ -94,7 +79,7 @@ _MAX_CHARACTERS: Final = 1000
 
 _ADVICE: Final = (
     "Use the same options and source as before, choose another folder, or replace the data set: "
-    "--overwrite, in Python overwrite=True."
+    "`overwrite=True`."
 )
 
 
@@ -119,21 +104,12 @@ class Request:
         return {name: _shorten(name, value) for name, value in self.json_form.items()}
 
     def seal(self, content: Content, source: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the JSON form for the manifest: the request and the content of the source, under one digest.
-
-        Args:
-            content: Content of the source.
-            source: Description of the source in the manifest.
-        """
+        """Return the JSON form for the manifest: request and content of the source, under one digest."""
         parts = {"rows": content.num_rows, "content": content.digest, "options": self.outline}
         return {"digest": _digest({**parts, "source": list(source)}), **parts}
 
     def check_options(self, manifest: Manifest, path: AnyPath) -> None:
-        """Compare the options with those of a finished data set.
-
-        Raises:
-            OptionError: The options differ, or the data set does not record them.
-        """
+        """Compare the options with the options of a finished data set."""
         if manifest.request is None:
             raise OptionError(
                 "resume",
@@ -141,7 +117,7 @@ class Request:
                 field="request",
                 expected="a data set that records its request",
                 got="a data set of an earlier version of Penstock, without one",
-                advice="Choose another folder, or replace it: --overwrite, in Python overwrite=True.",
+                advice="Choose another folder, or replace it: `overwrite=True`.",
             )
         before = dict(manifest.request["options"])
         now = dict(self.outline)
@@ -156,11 +132,7 @@ class Request:
     def check_content(
         self, manifest: Manifest, path: AnyPath, content: Content, source: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Compare the digest of request and content with that of a finished data set.
-
-        Raises:
-            OptionError: The request or the content of the source differs.
-        """
+        """Compare the digest of request and content with the digest of a finished data set."""
         self.check_options(manifest, path)
         before, now = dict(manifest.request or {}), self.seal(content, source)
         if before["digest"] == now["digest"]:
@@ -181,24 +153,15 @@ class Request:
         )
 
 
-def find_finished(out: PathLike, options: ConvertOptions) -> AnyPath | None:
+def find_finished(out: PathLike, options: Output) -> AnyPath | None:
     """Return the folder of a finished data set that `resume` refers to, or None if one must be written."""
-    if is_store_path(out):
-        remote = parse_store_path(out)
-        is_resumed = options.resume and not options.overwrite
-        return remote if is_resumed and load_manifest(remote) is not None else None
-    folder = resolve_folder(out)
-    is_wanted = options.resume and not options.overwrite and (folder / MANIFEST_NAME).is_file()
-    return folder if is_wanted else None
+    folder = resolve_output(out)
+    is_resumed = options.resume and not options.overwrite
+    return folder if is_resumed and (locate(folder) / MANIFEST_NAME).exists() else None
 
 
 def load_finished(folder: AnyPath) -> Manifest:
-    """Return the manifest of a finished data set.
-
-    Raises:
-        ManifestError: The manifest is damaged.
-        NoSuchPathError: The data set was removed in the meantime.
-    """
+    """Return the manifest of a finished data set."""
     manifest = load_manifest(folder)
     if manifest is None:
         raise NoSuchPathError("the data set was removed while its source was being read", path=folder)
@@ -206,11 +169,7 @@ def load_finished(folder: AnyPath) -> Manifest:
 
 
 def check_shards(folder: Path, manifest: Manifest) -> None:
-    """Compare the shards of a finished data set with its manifest, byte by byte.
-
-    Raises:
-        CorruptRecordError: A shard is missing, or its bytes changed since it was written.
-    """
+    """Compare the shards of a finished data set with its manifest, byte by byte."""
     if manifest.folder:  # copied from an object store
         folder = folder / manifest.folder
     shards = list(manifest.shards())
@@ -224,8 +183,7 @@ def check_shards(folder: Path, manifest: Manifest) -> None:
                     path=folder / shard.name,
                     expected=f"{shard.num_bytes} bytes with SHA-256 {shard.sha256}",
                     got="different bytes, or no file",
-                    advice=f"Run 'penstock verify {folder}', or replace the data set: --overwrite, in Python "
-                    "overwrite=True.",
+                    advice=f"Run 'penstock verify {folder}', or replace the data set: `overwrite=True`.",
                 )
 
 
@@ -238,34 +196,27 @@ def refuse_unrepeatable(name: str, folder: AnyPath) -> OptionError:
         expected="a source that can be read twice, to compare its content",
         got=name,
         advice="Pass a list, a table, a file or a function that returns an iterator; choose another folder; "
-        "or replace the data set: --overwrite, in Python overwrite=True.",
+        "or replace the data set: `overwrite=True`.",
     )
 
 
 def describe_plan(plan: Plan, options: ConvertOptions) -> dict[str, Any]:
-    """Return what is needed to convert new rows in the same way: the plan, and options that change values.
+    """Return the plan and the options that change values, to convert new rows in the same way.
 
-    The texts that mark a missing value, the delimiter and the lack of a header are listed if they are not the
-    default.
+    Options for text files are listed if they are not the default.
     """
-    words = sorted(set(options.missing))
-    missing = {} if words == [""] else {"missing": words}
-    delimiter = {} if options.delimiter is None else {"delimiter": options.delimiter}
-    header = {} if options.header == "first" else {"header": options.header}
-    return {**plan.to_form(), "resize": options.resize, **missing, **delimiter, **header}
+    form, usual = options.narrow(RecordedFormat).to_json(), RecordedFormat().to_json()
+    form["missing"] = sorted(form["missing"])
+    given = {name: form[name] for name in RecordedFormat.names if form[name] != usual[name]}
+    return {**plan.to_form(), "resize": options.resize, **given}
 
 
 def request_raw(
-    plan: Plan, options: ConvertOptions, split: SplitOptions, deferred: Sequence[str], source: str
+    plan: Plan, options: ConvertOptions, split: Splits, deferred: Sequence[str], source: str
 ) -> Request:
     """Return the request for a conversion of raw data.
 
-    Args:
-        plan: Plan by which columns become fields.
-        options: Options of the conversion.
-        split: Options of the splits.
-        deferred: Fields whose values are read when their record is written; they come first in a record.
-        source: Name of the source.
+    `deferred`: fields whose values are read when their record is written; they come first in a record.
     """
     return _request(
         options,
@@ -279,29 +230,19 @@ def request_raw(
     )
 
 
-def request_stored(
-    schema: Schema, names: Mapping[str, str], options: ConvertOptions, split: SplitOptions
+def request_dataset(
+    schema: Schema, names: Mapping[str, str], options: ConvertOptions, split: Splits
 ) -> Request:
-    """Return the request for a conversion of TFRecords or of a data set.
-
-    Args:
-        schema: Schema of the fields that are written.
-        names: New name of each field, by its present name.
-        options: Options of the conversion.
-        split: Options of the splits.
-    """
+    """Return the request for a conversion of TFRecords or of a data set."""
     return _request(options, split, source="TFRecords", names=dict(names), schema=schema.to_json())
 
 
-def _request(options: ConvertOptions, split: SplitOptions, **parts: Any) -> Request:
-    """Return a request with every option, including those of the stages, by option name."""
-    form: dict[str, Any] = {"format": FORMAT}
-    for stage in (options, options.source, options.encode, split):
-        form |= {each.name: getattr(stage, each.name) for each in fields(stage)}
-    for name in (*WITHOUT_EFFECT, *IN_THE_PLAN, "shares"):
-        del form[name]
+def _request(options: ConvertOptions, split: Splits, **parts: Any) -> Request:
+    """Return a request with every option that affects the output."""
+    form: dict[str, Any] = {"format": FORMAT, **options.describe_output(), **split.describe_output()}
     # As text, because the order of the splits matters.
     form["split"] = ",".join(f"{name}={share!r}" for name, share in split.shares.items())
+    form["stratify"] = split.strata
     form["missing"] = sorted(set(options.missing))
     return Request(_as_json({**form, **parts}))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,13 +21,15 @@ from penstock.encode.fault import CellFault
 from penstock.encode.raw_rows import RowBlock
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError
+from penstock.foundation.wording import show
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
-from penstock.shards.assignment import RANK_BELOW
-from penstock.shards.chunk import ByteColumn
-from penstock.shards.ledger import order_times
-from penstock.shards.row_keys import IdentifiedRows, KeyWork
-from penstock.shards.split import SplitOptions, split_hashes
+from penstock.settings.groups import Splits
+from penstock.shards.sort.chunk import ByteColumn
+from penstock.shards.splits.assignment import RANK_BELOW
+from penstock.shards.splits.ledger import order_times
+from penstock.shards.splits.row_keys import IdentifiedRows, KeyWork
+from penstock.shards.splits.split import split_hashes
 from penstock.statistics.statistics import BlockStatistics, measure_block
 from penstock.storage.deferred import Deferred
 
@@ -44,7 +46,7 @@ class WorkedRows:
         columns: Body of each valid row, and one reference per deferred field.
         resident: Values of deferred fields that are in memory, one per row of the block.
         identity: Hashes and codes of each row: content, keys, classes.
-        extra: Other values that decide the split: a time, or the hash of a stratum.
+        extra: Other values that decide the split: a time, or the digest of a stratum as two columns.
         splits: Split of each row or of all rows, if the source declares it.
         tentative: Split that the key of a row alone determines.
         statistics: Statistics of the rows that are tentatively in the train split; None if not yet measured.
@@ -61,7 +63,7 @@ class WorkedRows:
     columns: list[ByteColumn]
     resident: dict[str, list[bytes | memoryview]]
     identity: IdentifiedRows
-    extra: NDArray[np.int64] | None
+    extra: NDArray[Any] | None
     splits: list[bytes] | str | None
     tentative: NDArray[np.uint8]
     statistics: BlockStatistics | None
@@ -85,11 +87,6 @@ class MeasurableRows:
     columns: EncodableColumns
     valid: Mask | None
     keys: NDArray[np.uint64]
-
-    @property
-    def num_valid(self) -> int:
-        """Number of valid rows."""
-        return len(self.keys) if self.valid is None else int(self.valid.sum())
 
     def measure(self, schema: Schema, is_wanted: Mask) -> BlockStatistics:
         """Return the statistics of a selection of the valid rows."""
@@ -115,30 +112,27 @@ class RowWork:
     def __init__(
         self,
         schema: Schema,
-        split: SplitOptions,
+        split: Splits,
+        seed: int,
         deferred_names: Sequence[str],
         split_columns: Mapping[str, Field],
     ) -> None:
         self.schema = schema
         self.encoder = RecordEncoder(schema)
         self.deferred_names = () if self.encoder.is_sequence else tuple(deferred_names)
-        self.measured = split.names.index("train") if "train" in split.names else 0
-        self._split = split
+        names = list(split.shares)
+        self.measured = names.index("train") if "train" in names else 0
+        self._split, self._seed = split, seed
         self._split_columns = dict(split_columns)
         self._split_encoder = RecordEncoder(Schema(split_columns))
         self.keys = KeyWork(schema, split)
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Made again where it is unpickled: encoders of the core stay in their process.
-        split = replace(self._split, shares=dict(self._split.shares))
-        return RowWork, (self.schema, split, self.deferred_names, self._split_columns)
+        return RowWork, (self.schema, self._split, self._seed, self.deferred_names, self._split_columns)
 
     def __call__(self, block: RowBlock) -> WorkedRows:
-        """Encode, hash and measure a block.
-
-        Raises:
-            OutOfMemoryError: The block does not fit into memory.
-        """
+        """Encode, hash and measure a block."""
         with naming_rows(block):
             return self._work(block)
 
@@ -152,10 +146,10 @@ class RowWork:
         prepared_split_columns = self._split_encoder.prepare(encoded.split_columns, num_rows)
         bodies = prepared.encode()
         identity = self.keys(prepared, prepared_split_columns)
-        codes = split_hashes(identity.deciding.hashes, self._split)
+        codes = split_hashes(identity.deciding.hashes, self._split, self._seed)
         valid = _find_valid(encoded.faults, num_rows)
         measured = codes == self.measured if valid is None else (codes == self.measured) & valid
-        order = _native.mix_rows(self._split.seed, block.first_row, num_rows)
+        order = _native.mix_rows(self._seed, block.first_row, num_rows)
         # A small source is split by rank: its first rows are measured when the splits are known.
         is_early = block.first_row < RANK_BELOW
         statistics = None if is_early else measure_block(self.schema, columns, measured, order)
@@ -209,11 +203,11 @@ class RowWork:
             for name, column in columns.items()
         }
 
-    def _take_extra(self, rows: EncodableRows, split_columns: EncodableRows) -> NDArray[np.int64] | None:
-        if self._split.stratify is not None:
-            name = self._split.stratify
+    def _take_extra(self, rows: EncodableRows, split_columns: EncodableRows) -> NDArray[Any] | None:
+        if self._split.strata is not None:
+            name = self._split.strata
             where = rows if name in rows.columns else split_columns
-            return where.hash_rows([name], is_named=False).view(np.int64)
+            return where.digest_rows([name], is_named=False)
         if self._split.time is None:
             return None
         column = rows.columns.get(self._split.time, split_columns.columns.get(self._split.time))
@@ -222,11 +216,7 @@ class RowWork:
 
 @contextlib.contextmanager
 def naming_rows(block: RowBlock) -> Iterator[None]:
-    """Name the rows of a block in an error for lack of memory.
-
-    Raises:
-        OutOfMemoryError: The work on the block does not fit into memory.
-    """
+    """Name the rows of a block in an error for lack of memory."""
     try:
         yield
     except MemoryError as error:
@@ -236,7 +226,7 @@ def naming_rows(block: RowBlock) -> Iterator[None]:
         raise OutOfMemoryError(
             f"rows {first} to {first + block.num_rows - 1} of the source do not fit into memory",
             path=block.path,
-            advice="Use fewer workers, or a machine with more memory.",
+            advice="Use fewer threads: `num_threads=1`, or a machine with more memory.",
         ) from None
 
 
@@ -248,7 +238,8 @@ def _find_timeless(name: str, columns: EncodableColumns, split_columns: Encodabl
     lacks = np.isnan(column.values)
     if column.present is not None:
         lacks |= ~column.present
-    advice = f"Splits by time need a value of {name!r} in every row; on_error='skip' skips rows without one."
+    need = f"Splits by time need a value of {show(name)} in every row"
+    advice = f"{need}; `on_error='skip'` leaves out rows without one."
     return [CellFault(row, name, "a time", "nothing", advice) for row in np.flatnonzero(lacks).tolist()]
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import WriteError
-from penstock.shards.entry import ShardEntry
-from penstock.shards.index import (
+from penstock.format.entry import ShardEntry
+from penstock.format.index import (
     INDEX_FOLDER,
     decode_index,
     encode_tfindex,
@@ -30,7 +30,7 @@ from penstock.shards.index import (
     iter_tfindex,
     tfindex_name,
 )
-from penstock.shards.manifest import ManifestCompression
+from penstock.format.manifest import ManifestCompression
 from penstock.shards.sha256 import make_sha256, update_all
 from penstock.storage.atomic import AtomicFile, sync_folder, write_failure
 
@@ -55,15 +55,7 @@ class ShardFile:
     ) -> None:
         """Create a shard.
 
-        Args:
-            folder: Folder of the shard.
-            name: Name of the file.
-            compression: Compression of the file.
-            planned_bytes: Size of all frames, if known: the error for a full disk reports it.
-
-        Raises:
-            PathError: The file exists.
-            WriteError: The file cannot be created.
+        `planned_bytes`: size of all frames, if known: the error for a full disk reports it.
         """
         self.name = name
         self.num_records = 0
@@ -78,15 +70,7 @@ class ShardFile:
         self._file = AtomicFile(folder / name, planned_bytes=planned, syncs_folder=False)
 
     def write(self, frames: memoryview | bytes | NDArray[np.uint8], sizes: NDArray[Any]) -> None:
-        """Append complete frames.
-
-        Args:
-            frames: Concatenated bytes of the frames.
-            sizes: Size of each frame.
-
-        Raises:
-            WriteError: The disk is full or fails, the sizes do not add up, or the shard is closed.
-        """
+        """Append complete frames."""
         write_frames([self], [(frames, sizes)])
 
     def _take(self, frames: Frames) -> bytes | memoryview:
@@ -110,9 +94,6 @@ class ShardFile:
         """End the shard, and return its entry for the manifest; `commit` writes the indexes and the names.
 
         A second call only returns the same entry.
-
-        Raises:
-            WriteError: The disk is full or fails, or the shard was discarded.
         """
         if self._entry is None:
             self._refuse_closed()
@@ -128,9 +109,6 @@ class ShardFile:
         """Give the shard and its indexes their names, and return the entry for the manifest.
 
         A second call only returns the same entry.
-
-        Raises:
-            WriteError: The disk is full or fails, or the shard was discarded.
         """
         entry = self.seal()
         if self._file.is_closed:
@@ -170,14 +148,8 @@ def write_frames(
 ) -> None:
     """Append frames to each of several shards.
 
-    Args:
-        shards: The shards, at most one time each. Two of them are hashed in the time of one.
-        frames: Frames for each shard.
-        hashers: Threads that compute the SHA-256 while the calling thread writes; None hashes in the calling
-            thread.
-
-    Raises:
-        WriteError: The disk is full or fails, the sizes do not add up, or a shard is closed.
+    `shards`: the shards, at most one time each. Two of them are hashed in the time of one. `hashers`: threads
+    that compute the SHA-256 while the calling thread writes; None hashes in the calling thread.
     """
     hashes = [shard._hash for shard in shards]
     pieces = [shard._take(each) for shard, each in zip(shards, frames, strict=True)]

@@ -30,11 +30,11 @@ from penstock.encode.deferred import (
     refuse_file,
 )
 from penstock.errors import FieldError
+from penstock.format.entry import ShardEntry
+from penstock.format.manifest import ManifestCompression
 from penstock.schema.field import MAX_TENSOR_BYTES
-from penstock.shards.chunk import Chunk, ChunkColumn
-from penstock.shards.entry import ShardEntry
-from penstock.shards.manifest import ManifestCompression
 from penstock.shards.shard_file import Frames, ShardFile, write_frames
+from penstock.shards.sort.chunk import Chunk, ChunkColumn
 from penstock.storage.request_threads import request_threads, wait
 
 _PIECE_BYTES: Final = 4 << 20
@@ -89,12 +89,8 @@ def plan_shards(
 ) -> list[ShardTask]:
     """Divide the rows of each split into shards of about equal numbers of rows.
 
-    Args:
-        names: Names of the splits.
-        counts: Number of rows per split; an empty split has no shard.
-        num_bytes: Size of all records together.
-        shard_bytes: Desired size of a shard.
-        num_shards: Desired number of shards of the largest split, instead of `shard_bytes`.
+    `counts`: number of rows per split; an empty split has no shard. `num_shards`: desired number of shards of
+    the largest split, instead of `shard_bytes`.
     """
     total, largest = sum(counts), max(counts)
     tasks = []
@@ -133,7 +129,7 @@ def group_shards(tasks: Sequence[ShardTask], num_workers: int) -> list[tuple[Sha
     return groups + [tuple(group) for group in rest]
 
 
-class StoredRows(Protocol):
+class DatasetRows(Protocol):
     """The rows of a conversion, in the order of their splits."""
 
     def chunks(self, split: int, start: int, stop: int) -> Iterator[Chunk]:
@@ -233,7 +229,7 @@ class ShardWork:
         helpers: Threads that compose frames in advance; None composes them in the writing thread.
     """
 
-    store: StoredRows
+    store: DatasetRows
     deferred_fields: tuple[tuple[str, str], ...]
     residents: ResidentValues
     is_message: bool

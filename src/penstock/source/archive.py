@@ -14,19 +14,39 @@ import tempfile
 import weakref
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Final
+from typing import IO, Any, Final, NamedTuple
 
 from penstock.errors import NoSuchPathError, SourceError
-from penstock.foundation.wording import list_texts
-from penstock.source.listing import is_packed_name, is_table_name
+from penstock.foundation.wording import count, list_texts
+from penstock.source.recognition import ZIP_SUFFIX, is_packed_name, is_table_name, is_tar_name, split_member
 from penstock.storage.atomic import write_failure
 from penstock.storage.compression import MAX_RATIO
 
-ZIP_SUFFIX: Final = ".zip"
-_STREAMS: Final[dict[str, Callable[..., Any]]] = {".bz2": bz2.open, ".xz": lzma.open}
+
+class _Format(NamedTuple):
+    """A compression whose files are one or several streams, as `cat` joins them.
+
+    Attributes:
+        name: Name of the compression.
+        magic: First bytes of a stream.
+        decoder: Class that decompresses one stream.
+        padding: Zero bytes that may follow a stream, in multiples of this number; 0 for none.
+    """
+
+    name: str
+    magic: bytes
+    decoder: Callable[[], Any]
+    padding: int = 0
+
+
+_FORMATS: Final = {
+    ".bz2": _Format("bzip2", b"BZh", bz2.BZ2Decompressor),
+    ".xz": _Format("xz", b"\xfd7zXZ\0", lzma.LZMADecompressor, padding=4),
+}
 _FLOOR_BYTES: Final = 8 << 20  # a small file may consist of zeros
 _COPY_BYTES: Final = 1 << 20
 _MAX_LISTED: Final = 10
@@ -45,13 +65,7 @@ class UnpackedTable:
     def __init__(self, path: Path) -> None:
         """Unpack a table to the temporary folder.
 
-        Args:
-            path: Path of the archive, or of a member below it.
-
-        Raises:
-            SourceError: The archive is damaged or encrypted, expands too much, or has no or several tables.
-            NoSuchPathError: The archive has no such member.
-            WriteError: The disk is full, or fails.
+        `path`: path of the archive, or of a member below it.
         """
         self.archive, member = split_member(path)
         try:
@@ -65,20 +79,18 @@ class UnpackedTable:
                 # The last part of the name, so that no other folder can be named.
                 self.file = folder / PurePosixPath(info.filename).name
                 with archive.open(info) as packed:
-                    self._copy(packed, info.compress_size)
+                    self._copy(iter(partial(packed.read, _COPY_BYTES), b""), info.compress_size)
         else:
             self.file = folder / self.archive.stem
-            with (
-                _naming_damage(self.archive),
-                _STREAMS[self.archive.suffix.lower()](self.archive, "rb") as packed,
-            ):
-                self._copy(packed, self.archive.stat().st_size)
+            packing = _FORMATS[self.archive.suffix.lower()]
+            with _naming_damage(self.archive), self.archive.open("rb") as packed:
+                self._copy(_inflate(packed, packing, self.archive), self.archive.stat().st_size)
 
-    def _copy(self, packed: IO[bytes], num_packed: int) -> None:
+    def _copy(self, chunks: Iterable[bytes], num_packed: int) -> None:
         num_bytes = 0
         most = max(_FLOOR_BYTES, MAX_RATIO * num_packed)
         with self.file.open("wb") as out:
-            while chunk := packed.read(_COPY_BYTES):
+            for chunk in chunks:
                 num_bytes += len(chunk)
                 if num_bytes > most:
                     raise SourceError(
@@ -94,17 +106,53 @@ class UnpackedTable:
                     raise write_failure(self.file, error) from error
 
 
+def _inflate(file: IO[bytes], packing: _Format, path: Path) -> Iterator[bytes]:
+    """Yield the decompressed bytes of all streams of a file.
+
+    The readers of the standard library ignore everything from a later stream that is not valid.
+    """
+    data = file.read(_COPY_BYTES)
+    while True:
+        decoder = packing.decoder()
+        while not decoder.eof:
+            if decoder.needs_input and not data and not (data := file.read(_COPY_BYTES)):
+                raise EOFError("the file ends inside a stream")
+            chunk = decoder.decompress(data, _COPY_BYTES)
+            data = b""
+            if chunk:
+                yield chunk
+        data = _find_stream(file, decoder.unused_data, packing, path)
+        if not data:
+            return
+
+
+def _find_stream(file: IO[bytes], data: bytes, packing: _Format, path: Path) -> bytes:
+    """Return the first bytes of the next stream, without padding; empty at the end of the file."""
+    num_zeros = 0
+    while True:
+        if packing.padding:
+            stripped = data.lstrip(b"\0")
+            num_zeros += len(data) - len(stripped)
+            data = stripped
+        if len(data) >= len(packing.magic) or not (piece := file.read(_COPY_BYTES)):
+            break
+        data += piece
+    is_padded = num_zeros % (packing.padding or 1) == 0
+    if is_padded and (not data or data.startswith(packing.magic)):
+        return data
+    raise SourceError(
+        f"compressed stream: bytes after the stream are not another {packing.name} stream "
+        f"at compressed byte {file.tell() - len(data)}",
+        path=path,
+        expected=f"0x{packing.magic.hex()} or the end of the file",
+        got=f"0x{data[: len(packing.magic)].hex()}" if is_padded else count(num_zeros, "zero byte"),
+        advice="The file is truncated or damaged; get it again.",
+    )
+
+
 def is_packed(path: Path) -> bool:
     """Return whether a path names a table to unpack, or a member of an archive."""
     return is_packed_name(path.name) or split_member(path)[1] is not None
-
-
-def split_member(path: Path) -> tuple[Path, str | None]:
-    """Return the archive of a path such as `data.zip/pets.csv` and the name of the member, or None."""
-    for folder in path.parents:
-        if folder.suffix.lower() == ZIP_SUFFIX and folder.is_file():
-            return folder, path.relative_to(folder).as_posix()
-    return path, None
 
 
 @contextmanager
@@ -161,4 +209,4 @@ def _choose(archive: zipfile.ZipFile, path: Path, member: str | None) -> zipfile
 def _is_table(name: str) -> bool:
     parts = PurePosixPath(name).parts
     is_hidden = any(part.startswith(".") or part == "__MACOSX" for part in parts)
-    return not is_hidden and is_table_name(parts[-1])
+    return not is_hidden and is_table_name(parts[-1]) and not is_tar_name(parts[-1])

@@ -48,9 +48,9 @@ class ArraySource:
         for column, values in columns.items():
             if len(values) != self.num_rows:
                 raise SourceError(
-                    f"length of column {column!r}",
+                    f"length of column {show(column)}",
                     field=column,
-                    expected=f"{self.num_rows}, the length of column {first!r}",
+                    expected=f"{self.num_rows}, the length of column {show(first)}",
                     got=len(values),
                 )
         if not self.num_rows:
@@ -69,12 +69,7 @@ class ArraySource:
 
 
 def open_dict(given: Mapping[Any, Any]) -> ArraySource:
-    """Return the source of a dict of arrays or lists.
-
-    Raises:
-        OptionError: A value is not an array or a list.
-        SourceError: The lengths differ.
-    """
+    """Return the source of a dict of arrays or lists."""
     for name in given:
         if not isinstance(name, str):
             raise OptionError("source: name of a column", expected="a str", got=show(name))
@@ -93,7 +88,7 @@ def open_pandas(frame: Any) -> ArraySource:
     names = check_names(map(str, frame.columns), "DataFrame")
     columns = {name: _read_series(frame.iloc[:, i]) for i, name in enumerate(names)}
     notes += tuple(
-        f"Column {name!r} contains periods, which are stored as text."
+        f"Column {show(name)} contains periods, which are stored as text."
         for name, dtype in zip(names, frame.dtypes, strict=True)
         if _is_period(dtype)
     )
@@ -136,11 +131,7 @@ def _without_nan(series: Any) -> list[Any]:
 
 
 def read_array(name: str, values: Any) -> RawColumn:
-    """Return an array or a list as a column.
-
-    Raises:
-        OptionError: The value is not an array, or has no rows.
-    """
+    """Return an array or a list as a column."""
     if isinstance(values, (list, tuple)):
         check_depth(name, values)
         return make_column(values)
@@ -152,7 +143,7 @@ def read_array(name: str, values: Any) -> RawColumn:
     array = values if isinstance(values, np.ndarray) else np.asarray(values) if is_array else None
     if array is None or array.ndim == 0:
         raise OptionError(
-            f"source: column {name!r}",
+            f"source: column {show(name)}",
             field=name,
             expected="an array or a list with one value per row",
             got=show(values),

@@ -17,7 +17,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from penstock.errors import SchemaError, SourceError
+from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.json_form import load_fields
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -139,11 +141,7 @@ def _to_tensors(array: Any) -> RawColumn:
 
 
 def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
-    """Return the names of columns after checking that they are unique.
-
-    Raises:
-        SourceError: Two columns have the same name.
-    """
+    """Return the names of columns after checking that they are unique."""
     seen: dict[str, int] = {}
     for number, name in enumerate(names, 1):
         first = seen.setdefault(name, number)
@@ -153,7 +151,7 @@ def check_names(names: Iterable[str], source: str) -> tuple[str, ...]:
                 path=source,
                 field=name,
                 expected="a unique name",
-                got=f"{name!r}, which is also the name of column {first}",
+                got=f"{show(name)}, which is also the name of column {first}",
                 advice="Rename one of the two.",
             )
     return tuple(seen)
@@ -199,10 +197,15 @@ def _fits_sequence(field: Sequence, kind: Any) -> bool:
     return not depth and _fits_item(field.dtype, kind)
 
 
+def _fits_date(field: Date, kind: Any) -> bool:
+    return pa.types.is_date(kind) if field.unit == "days" else pa.types.is_timestamp(kind)
+
+
 # Whether an Arrow type is the one that a data set gives to each type of field.
 FITS: Final[dict[type[Field], Callable[[Any, Any], bool]]] = {
     Number: lambda field, kind: _fits_item(field.dtype, kind),
     Category: lambda field, kind: _fits_item(field.dtype, kind),
+    Date: _fits_date,
     Text: lambda _, kind: _fits_item("string", kind),
     Image: lambda _, kind: _fits_item("bytes", kind),
     Bytes: lambda _, kind: _fits_item("bytes", kind),

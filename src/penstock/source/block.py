@@ -19,8 +19,8 @@ from penstock.schema.field import Field
 from penstock.storage.named_files import NamedFiles
 
 RawColumn: TypeAlias = "pa.Array[Any] | NDArray[Any]"
-"""One value per row. NumPy arrays may have the shape (rows, …); those of dtype object hold any Python
-objects."""
+"""One value per row. NumPy arrays may have the shape (rows, …); arrays of dtype object hold any
+Python objects."""
 
 BLOCK_ROWS = 16_384
 """Maximum number of rows per block. Only the data determine the blocks, because statistics are merged per
@@ -49,9 +49,10 @@ class Block:
         copy: Local copy of a file that is in an object store; `path` is the file itself.
         folder: Folder that relative paths in the rows start from; it may be in an object store.
         files_from: Other folders and URLs whose files the rows may name; see `NamedFiles`.
-        is_resident: Whether the arrays live as long as the source, like those of a table in memory.
+        is_resident: Whether the arrays live as long as the source, like the arrays of a table in memory.
         num_bytes: Share of the source's `num_bytes` that the block accounts for.
         reads_files: Whether values may be paths of files to read. If not, such values are refused.
+        key: Name of the column that names each row in errors, if the source has one: the key of a sample.
     """
 
     first_row: int
@@ -66,6 +67,7 @@ class Block:
     is_resident: bool = False
     num_bytes: int = 0
     reads_files: bool = True
+    key: str | None = None
 
     @property
     def files(self) -> NamedFiles:
@@ -163,6 +165,11 @@ class PeekedSource:
     def notes(self) -> tuple[str, ...]:
         """Notes for the user about the source; complete once all rows were read."""
         return self._source.notes
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Those notes that are about values which were lost."""
+        return getattr(self._source, "cautions", ())
 
     def add_absent(self, names: Iterable[str]) -> None:
         """Add columns that the source does not have to all blocks, with all values missing."""

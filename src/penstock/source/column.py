@@ -135,7 +135,7 @@ _INT64 = range(-(2**63), 2**63)
 
 
 def make_column(values: Sequence[Any]) -> RawColumn:
-    """Return a column of values, none of which is rounded, parsed or converted to another kind.
+    """Return a column of values without rounding, parsing or converting any to another kind.
 
     Values without a common kind (ints and texts, arrays of different shapes) stay objects: the encoder, which
     knows the field, reports the ones that do not match. Ints among floats become floats. NaN among values

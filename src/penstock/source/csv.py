@@ -16,10 +16,11 @@ import pyarrow as pa
 import pyarrow.csv
 
 from penstock.errors import SourceError
+from penstock.foundation.wording import argument
+from penstock.settings.groups import TextFiles
 from penstock.source.arrow_schema import check_names, open_arrow
 from penstock.source.csv_dialect import DELIMITERS, CsvDialect, open_text, show_delimiter
 from penstock.source.csv_scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
-from penstock.source.options import SourceOptions
 from penstock.source.text_file import BYTE_ORDER_MARK, ChunkFile, TextFile
 
 
@@ -72,7 +73,7 @@ def _wrong_count(
     expected, got = counts
     advice = f"Quote cells that contain the delimiter {show_delimiter(delimiter)}."
     if got < expected:
-        advice = "Complete the row, or read absent cells as missing: short_rows='fill' (--short-rows fill)."
+        advice = "Complete the row, or read absent cells as missing: `short_rows='fill'`."
     if more := count_lines(scanned.text):
         advice = f"The row continues to line {scanned.line + more}: a quote may be unclosed. {advice}"
     return SourceError(
@@ -89,7 +90,7 @@ def _wrong_count(
 _EXCEL_LINE: Final = re.compile(rb"sep=[^\w\s]|sep=\t")
 
 MAX_COLUMNS = 200_000
-"""Maximum number of columns, each of which becomes a field; store a wider matrix as one tensor."""
+"""Maximum number of columns, as each becomes a field; store a wider matrix as one tensor."""
 
 
 class Header(NamedTuple):
@@ -110,17 +111,11 @@ class Header(NamedTuple):
     is_alone: bool
 
 
-def read_header(text: TextFile, dialect: CsvDialect, options: SourceOptions) -> Header:
+def read_header(text: TextFile, dialect: CsvDialect, options: TextFiles) -> Header:
     """Read the header.
 
-    Args:
-        text: The file.
-        dialect: How cells are separated.
-        options: Whether the file has a header, and whether the user declared the delimiter. If not, a single
-            name that contains another common delimiter, such as `;`, is an error.
-
-    Raises:
-        SourceError: The file is empty or not text, two columns have the same name, or the delimiter is wrong.
+    `options`: whether the file has a header, and whether the user declared the delimiter. If not, a single
+    name that contains another common delimiter, such as `;`, is an error.
     """
     delimiter = dialect.delimiter
     rows = scan_rows(text.chunks(), delimiter)
@@ -175,7 +170,7 @@ def read_header(text: TextFile, dialect: CsvDialect, options: SourceOptions) -> 
         unique = check_names(names, str(text.path))
     except SourceError as error:
         if dialect.is_data_first:
-            error.advice = "If the first line is a row, use header='none' (--header none)."
+            error.advice = "If the first line is a row, use `header='none'`."
             error.args = (str(error),)
         raise
     return Header(cells, unique, len(row.text), notes, is_alone)
@@ -191,7 +186,7 @@ def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: byte
         line=row.line,
         expected=f"names separated by {show_delimiter(delimiter)}",
         got=f"the single name {cell[:80]!r}",
-        advice=f"Specify the delimiter: delimiter={other!r} (--delimiter {other!r}).",
+        advice=f"Specify the delimiter: {argument('delimiter', other)}.",
     )
 
 
@@ -217,16 +212,11 @@ class CsvFile:
         num_rows: None, because the number of rows is only known after reading.
         header: The first line.
         notes: Notes about the header.
-        dialect_notes: Notes about what was detected, without the name of the file.
+        dialect_notes: Notes about detected properties, without the name of the file.
     """
 
-    def __init__(self, path: Path, options: SourceOptions) -> None:
-        """Read the header.
-
-        Raises:
-            PathError: The file cannot be opened.
-            SourceError: The header is missing or not valid.
-        """
+    def __init__(self, path: Path, options: TextFiles) -> None:
+        """Read the header."""
         self.path = path
         self.num_rows: int | None = None
         self._options = options
@@ -239,11 +229,7 @@ class CsvFile:
         self.dialect_notes = dialect.notes
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield the rows as tables, each with the number of bytes of the file that it accounts for.
-
-        Raises:
-            SourceError: A row has too few or too many cells, a quote is not closed, or bytes are not text.
-        """
+        """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
         if self.header.is_alone:
             return  # pyarrow does not recognize a header without a line ending
         usual = min(max(_PIECE_BYTES, _HEADERS_A_PIECE * self.header.num_bytes), MAX_ROW_BYTES)

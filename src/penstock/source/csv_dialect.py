@@ -1,7 +1,7 @@
 """The dialect of a CSV file, detected from its first rows: delimiter, spaces after delimiters, header.
 
-In: the text of a file, and what the user declared. Out: a `CsvDialect`, with notes about what was detected.
-What is declared is never overruled, and where the rows allow two delimiters the usual one is kept.
+In: the text of a file, and the user's declarations. Out: a `CsvDialect`, with notes on detected properties.
+Declarations are never overruled, and where the rows allow two delimiters the usual one is kept.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source.csv_scanner import MAX_ROW_BYTES, find_close, scan_rows, split_cells
-from penstock.source.options import SourceOptions
 from penstock.source.text_file import BYTE_ORDER_MARK, TextFile
 
 DELIMITERS: Final = (",", ";", "\t", "|")
@@ -36,7 +36,7 @@ class CsvDialect(NamedTuple):
         skips_spaces: Whether spaces at the start of cells are not part of their values.
         strips_names: Whether spaces at the start of names in the header are not part of the names.
         is_data_first: Whether the first row looks like data instead of column names.
-        notes: Notes about what was detected, without the name of the file.
+        notes: Notes about detected properties, without the name of the file.
     """
 
     delimiter: bytes
@@ -46,25 +46,29 @@ class CsvDialect(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-class UnspacedText(TextFile):
-    """A CSV file without the spaces at the start of its cells.
+class CleanText(TextFile):
+    """A CSV file without its comments, and without the spaces at the start of its cells.
 
     Raises:
         PenstockError: See `TextFile`.
     """
 
-    def __init__(self, path: Path, encoding: str, delimiter: bytes) -> None:
-        super().__init__(path, encoding)
+    def __init__(self, path: Path, options: TextFiles, spaced: bytes | None = None) -> None:
+        super().__init__(path, options.encoding)
         self.is_plain = False
-        self._delimiter = delimiter
+        self._options = options
+        self._spaced = spaced
 
     def chunks(self) -> Generator[bytes, None, None]:
-        """Yield the text without those spaces."""
-        return skip_spaces(super().chunks(), self._delimiter)
+        """Yield the text without those parts."""
+        chunks = super().chunks()
+        if self._options.comment is not None:
+            chunks = skip_comments(chunks, self._options.comment.encode(), self._options.delimiter)
+        return chunks if self._spaced is None else skip_spaces(chunks, self._spaced)
 
     def encoding_error(
         self,
-        offset: int | None,  # noqa: ARG002 - it does not count the spaces
+        offset: int | None,  # noqa: ARG002 - it does not count the bytes that are left out
         got: bytes,
         row: int | None = None,
         line: int | None = None,
@@ -73,26 +77,18 @@ class UnspacedText(TextFile):
         return super().encoding_error(None, got, row, line)
 
 
-def open_text(path: Path, options: SourceOptions) -> tuple[TextFile, CsvDialect]:
-    """Open a CSV file, and detect what is not declared about it.
-
-    Raises:
-        PathError: The file cannot be opened.
-        SourceError: The file is not text.
-    """
-    text = TextFile(path, options.encoding)
+def open_text(path: Path, options: TextFiles) -> tuple[TextFile, CsvDialect]:
+    """Open a CSV file, and detect properties that are not declared."""
+    is_clean = options.comment is None
+    text = TextFile(path, options.encoding) if is_clean else CleanText(path, options)
     dialect = find_dialect(text, options)
     if dialect.skips_spaces:
-        text = UnspacedText(path, options.encoding, dialect.delimiter)
+        text = CleanText(path, options, dialect.delimiter)
     return text, dialect
 
 
-def find_dialect(text: TextFile, options: SourceOptions) -> CsvDialect:
-    """Return the dialect of a file.
-
-    Raises:
-        SourceError: The compressed stream is damaged, or bytes are not valid in the encoding.
-    """
+def find_dialect(text: TextFile, options: TextFiles) -> CsvDialect:
+    """Return the dialect of a file."""
     sample, is_whole = _take_sample(text)
     notes: list[str] = []
     if options.delimiter is not None:
@@ -118,17 +114,12 @@ def word_data_first(first: Sequence[bytes]) -> str:
     more = ", …" if len(first) > 3 else ""
     return (
         f"the first line looks like a row, but is read as column names ({shown}{more}). If the file has "
-        "no header, use header='none' (--header none)"
+        "no header, use `header='none'`"
     )
 
 
 def is_table(sample: bytes, *, is_whole: bool) -> bool:
-    """Return whether a delimiter divides all rows of a text into the same number of cells, at least two.
-
-    Args:
-        sample: First bytes of a file of unknown kind.
-        is_whole: Whether the file has no others.
-    """
+    """Return whether a delimiter divides all rows of a text into the same number of cells, at least two."""
     try:
         text = sample.decode()
     except UnicodeDecodeError as error:
@@ -176,6 +167,44 @@ def skip_spaces(chunks: Iterable[bytes], delimiter: bytes) -> Generator[bytes, N
             is_first = False
 
 
+def skip_comments(
+    chunks: Iterable[bytes], mark: bytes, delimiter: str | None = None
+) -> Generator[bytes, None, None]:
+    """Yield a text whose lines that begin with a character are empty; those inside quotes are kept.
+
+    Lines keep their numbers. Readers leave out empty ones.
+    """
+    delimiters = re.escape("".join(DELIMITERS) if delimiter is None else delimiter).encode()
+    found = re.compile(rb'(?<=[\r\n])(?P<comment>%b[^\r\n]*)|[%b\r\n] *"' % (re.escape(mark), delimiters))
+    window, num_done = b"\n", 1  # the line ending marks the start of the first line
+    is_first = True
+    for chunk in _with_end(chunks):
+        window += chunk.removeprefix(BYTE_ORDER_MARK) if is_first else chunk
+        is_first = False
+        pieces: list[bytes] = []
+        position, end = 0, len(window) if not chunk else len(window.rstrip(b" ")) - 1
+        while match := found.search(window, position):
+            if match["comment"] is None:
+                close = find_close(window, match.end())
+                if close + 1 >= len(window) and chunk and len(window) - match.start() <= MAX_ROW_BYTES:
+                    end = match.start()  # the cell continues in the next chunk
+                    break
+                pieces.append(window[max(position, num_done) : close + 1])
+                position = close + 1
+            else:
+                pieces.append(window[max(position, num_done) : match.start()])
+                position = match.end()
+                if position == len(window) and chunk:  # the comment continues in the next chunk
+                    window += window[match.start() - 1 : match.start()] + mark
+                    end, num_done = position, position + 1
+                    break
+        end = max(end, position)
+        text = b"".join([*pieces, window[max(position, num_done) : end]])
+        window, num_done = window[end:], max(0, num_done - end)
+        if text:
+            yield text
+
+
 def _find_last_cell(window: bytes, delimiter: bytes) -> int:
     """Return the index of the separator before the last cell, if only spaces follow; otherwise the end."""
     stripped = window.rstrip(b" ")
@@ -221,7 +250,7 @@ def _choose_delimiter(usual: bytes, sample: bytes, *, is_whole: bool) -> tuple[b
     if usual in fitting or (not fitting and of_usual > [1]):
         others = [each for each in fitting if each != usual]
         return usual, [_word_doubt(usual, others[0])] if others else []
-    if not fitting:  # rows with too few or too many cells, which are errors of their own
+    if not fitting:  # rows with too few or too many cells, which are separate errors
         fitting = [
             each
             for each, found in counts.items()
@@ -236,7 +265,7 @@ def _word_doubt(usual: bytes, other: bytes) -> str:
     name = show_delimiter(other)
     return (
         f"read with delimiter {show_delimiter(usual)}, but {name} divides the rows equally well. If it is "
-        f"the delimiter, use delimiter={name} (--delimiter {name})"
+        f"the delimiter, use `delimiter={name}`"
     )
 
 

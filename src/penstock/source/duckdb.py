@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from penstock.errors import NoSuchPathError, OptionError, SourceError, importing
 from penstock.foundation.wording import list_texts, show
-from penstock.source.listing import DUCKDB_SCHEME
+from penstock.source.recognition import DUCKDB_SCHEME
 from penstock.source.table import TableSource
 
 _EXAMPLE: Final = "duckdb:///pets.db?table=pets or 'duckdb:///pets.db?query=SELECT * FROM pets'"
@@ -36,11 +36,7 @@ class DuckdbUrl(NamedTuple):
 
 
 def parse_url(url: str) -> DuckdbUrl:
-    """Return the parts of a URL. SQL with white space is taken as it is, other SQL is decoded.
-
-    Raises:
-        OptionError: The URL has no file, or neither a table nor a query.
-    """
+    """Return the parts of a URL. SQL with white space is taken as it is, other SQL is decoded."""
     location, _, parameters = url[len(DUCKDB_SCHEME) :].partition("?")
     name, equals, value = parameters.partition("=")
     if not location.startswith("/") or len(location) < 2 or not equals or name not in ("query", "table"):
@@ -53,14 +49,7 @@ def parse_url(url: str) -> DuckdbUrl:
 
 
 def open_duckdb(url: str) -> TableSource:
-    """Return the source of a table or a query; the query runs once for each pass.
-
-    Raises:
-        MissingPackageError: DuckDB is not installed.
-        NoSuchPathError: There is no such file.
-        OptionError: The URL is not valid, there is no such table, or SQL is not one SELECT.
-        SourceError: The file is not a DuckDB file, or the query fails.
-    """
+    """Return the source of a table or a query; the query runs once for each pass."""
     given = parse_url(url)
     with importing("a duckdb:// source", "sql"):
         import duckdb  # noqa: PLC0415 - for such sources alone

@@ -1,4 +1,4 @@
-"""One sheet of an Excel or OpenDocument file, read with pandas.
+"""One sheet of an Excel or OpenDocument file.
 
 In: a path. Out: one table, whose columns have the types of their cells; a column with cells of several types
 is text. Formulas have the values that were saved with them, and macros are never run.
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -16,19 +18,26 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import MissingPackageError, OptionError, SourceError, importing
-from penstock.foundation.wording import list_texts
+from penstock.errors import OptionError, PenstockError, SourceError
+from penstock.foundation.wording import count, list_texts
+from penstock.settings.groups import TextFiles
 from penstock.source.arrow_schema import check_names
-from penstock.source.column import is_missing, make_column
+from penstock.source.column import make_column
 from penstock.source.csv_dialect import is_data_first, word_data_first
-from penstock.source.options import SourceOptions
+from penstock.source.spreadsheet import (
+    MAX_CELLS,
+    MAX_COLUMNS,
+    MAX_ROWS,
+    Book,
+    LostValue,
+    open_book,
+    refuse_size,
+)
 from penstock.storage.compression import MAX_RATIO
-
-_ENGINES: Final = {".xls": "xlrd", ".ods": "odfpy"}
-"""Packages that pandas reads other files than .xlsx with."""
 
 _FLOOR_BYTES: Final = 64 << 20
 _FIRST: Final = 100  # rows that decide whether the first one looks like data
+_MOST_NAMED: Final = 5
 
 
 class ExcelFile:
@@ -38,47 +47,39 @@ class ExcelFile:
         path: The file.
         num_rows: Number of rows, once the sheet was read.
         dialect_notes: Notes about the sheet and, once it was read, its names, without the name of the file.
+        cautions: Notes about cells that lost their values, once the sheet was read.
     """
 
-    def __init__(self, path: Path, options: SourceOptions) -> None:
-        """Choose the sheet.
-
-        Raises:
-            MissingPackageError: pandas, or the package that reads such a file, is not installed.
-            OptionError: There is no such sheet.
-            SourceError: The file is not valid.
-        """
+    def __init__(self, path: Path, options: TextFiles) -> None:
+        """Choose the sheet."""
         self.path = path
         self.num_rows: int | None = None
+        self.cautions: tuple[str, ...] = ()
         self._options = options
         self._check_size()
-        with importing("reading Excel files", "excel"):
-            import pandas as pd  # noqa: PLC0415 - for such files alone
-
-        self._pandas = pd
-        with self._open() as book:
-            self._sheet = self._choose([str(name) for name in book.sheet_names])
+        with closing(self._open()) as book:
+            self._sheet = self._choose(book.names)
 
     @cached_property
     def _table(self) -> pa.Table:
-        with self._open() as book:
-            try:
-                frame = self._pandas.read_excel(
-                    book, sheet_name=self._sheet, header=None, dtype=object, na_filter=False
-                )
-            except Exception as error:  # each engine has errors of its own
-                raise self._damage(error) from error
-        rows = [[_read_cell(cell) for cell in row] for row in frame.to_numpy(dtype=object).tolist()]
-        rows = [row for row in rows if any(cell is not None for cell in row)]
-        names, rows = self._take_names(rows)
-        kept = [i for i, name in enumerate(names) if name or any(row[i] is not None for row in rows)]
+        with closing(self._open()) as book:
+            names, rows = self._take_names(self._read_rows(book))
+        used = {i for row in rows for i, cell in enumerate(row) if cell is not None}
+        kept = sorted(used | {i for i, name in enumerate(names or ()) if name})
+        if len(kept) * len(rows) > MAX_CELLS:
+            raise refuse_size(self.path, "number of cells", MAX_CELLS)
         self.dialect_notes += tuple(
             f"column {i + 1} has no name in the first row and is named 'column_{i + 1}'"
             for i in kept
-            if not names[i]
+            if names is not None and not _get(names, i)
         )
-        unique = check_names([names[i] or f"column_{i + 1}" for i in kept], str(self.path))
-        columns = {name: _make_column([row[i] for row in rows]) for name, i in zip(unique, kept, strict=True)}
+        unique = check_names([_get(names, i) or f"column_{i + 1}" for i in kept], str(self.path))
+        columns, lost = {}, {}
+        for name, i in zip(unique, kept, strict=True):
+            cells = [_get(row, i) for row in rows]
+            lost[name] = Counter(cell for cell in cells if isinstance(cell, LostValue))
+            columns[name] = _make_column([None if isinstance(cell, LostValue) else cell for cell in cells])
+        self.cautions = tuple(_list_losses(self._sheet, lost))
         self.num_rows = len(rows)
         return pa.table(columns)
 
@@ -91,7 +92,32 @@ class ExcelFile:
         """Yield the rows as one table, with the number of bytes of the file."""
         yield self._table, self.path.stat().st_size
 
-    def _take_names(self, rows: list[list[Any]]) -> tuple[list[str], list[list[Any]]]:
+    def _read_rows(self, book: Book) -> list[list[Any]]:
+        """Return the rows that are not blank, without the empty cells at their ends."""
+        rows: list[list[Any]] = []
+        num_cells = 0
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # as when the file is opened
+                for number, cells in enumerate(book.rows(self._sheet), 1):
+                    if number > MAX_ROWS:
+                        raise refuse_size(self.path, "number of rows", MAX_ROWS)
+                    row = _trim(cells)
+                    if len(row) > MAX_COLUMNS:
+                        raise refuse_size(self.path, "number of columns", MAX_COLUMNS)
+                    num_cells += len(cells)
+                    if num_cells > MAX_CELLS:
+                        raise refuse_size(self.path, "number of cells", MAX_CELLS)
+                    if row:
+                        rows.append(row)
+        except PenstockError:
+            raise
+        except Exception as error:  # each package has different errors
+            raise self._damage(error) from error
+        return rows
+
+    def _take_names(self, rows: list[list[Any]]) -> tuple[list[str] | None, list[list[Any]]]:
+        """Return the names of the columns, or None if the sheet has none, and the other rows."""
         if not rows:
             raise SourceError(
                 f"sheet {self._sheet!r} is empty",
@@ -100,13 +126,11 @@ class ExcelFile:
                 got="no cells",
             )
         if self._options.header == "none":
-            return [f"column_{i + 1}" for i in range(len(rows[0]))], rows
-        first = [
-            [b"" if cell is None else _write_cell(cell).encode() for cell in row] for row in rows[:_FIRST]
-        ]
+            return None, rows
+        first = [[_write_name(cell).encode() for cell in row] for row in rows[:_FIRST]]
         if is_data_first(first):
             self.dialect_notes += (word_data_first(first[0]),)
-        return ["" if cell is None else _write_cell(cell).strip() for cell in rows[0]], rows[1:]
+        return [_write_name(cell).strip() for cell in rows[0]], rows[1:]
 
     def _choose(self, names: Sequence[str]) -> str:
         wanted = self._options.sheet
@@ -115,8 +139,7 @@ class ExcelFile:
             if len(names) > 1:
                 listed = list_texts(names[1:6])
                 self.dialect_notes = (
-                    f"read from sheet {names[0]!r}; the others are {listed}: choose one with sheet=NAME "
-                    "(--sheet NAME)",
+                    f"read from sheet {names[0]!r}; the others are {listed}: choose one with `sheet=NAME`",
                 )
             return names[0]
         if wanted not in names:
@@ -125,23 +148,12 @@ class ExcelFile:
             )
         return wanted
 
-    def _open(self) -> Any:
+    def _open(self) -> Book:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # openpyxl warns of styles and extensions that it ignores
-                return self._pandas.ExcelFile(self.path)
-        except ImportError as error:
-            suffix = self.path.suffix.lower()
-            if suffix in _ENGINES:
-                raise MissingPackageError(
-                    f"reading {suffix} files needs the package {_ENGINES[suffix]!r}",
-                    advice=f"Install it, or save the file as .xlsx or .csv: pip install {_ENGINES[suffix]}.",
-                ) from error
-            raise MissingPackageError(
-                "reading Excel files needs the package 'openpyxl'",
-                advice="Install it: pip install 'penstock[excel]'.",
-            ) from error
-        except Exception as error:  # each engine has errors of its own
+            return open_book(self.path)
+        except PenstockError:
+            raise
+        except Exception as error:  # each package has different errors
             raise self._damage(error) from error
 
     def _check_size(self) -> None:
@@ -165,17 +177,48 @@ class ExcelFile:
     def _damage(self, error: Exception) -> SourceError:
         reason = str(error).strip().split("\n")[0].rstrip(".")[:200]
         return SourceError(
-            f"not a valid spreadsheet ({reason})",
+            f"not a valid spreadsheet ({reason})" if reason else "not a valid spreadsheet",
             path=self.path,
             advice="The file is truncated, damaged or of another type; get it again.",
         )
 
 
-def _read_cell(cell: Any) -> Any:
-    """Return the value of a cell; None if it is empty."""
-    if cell is None or (isinstance(cell, str) and not cell) or is_missing(cell):
-        return None
-    return cell
+def _trim(row: list[Any]) -> list[Any]:
+    """Return a row without the empty cells at its end."""
+    size = len(row)
+    while size and row[size - 1] is None:
+        size -= 1
+    return row if size == len(row) else row[:size]  # equal rows of a file may be one list
+
+
+def _get(row: Sequence[Any] | None, i: int) -> Any:
+    return row[i] if row is not None and i < len(row) else None
+
+
+def _list_losses(sheet: str, lost: Mapping[str, Counter[LostValue]]) -> Iterator[str]:
+    """Yield notes about cells with errors, and about formulas without a saved value."""
+    errors = sum(lost.values(), Counter[LostValue]())
+    num_unsaved = errors.pop(LostValue(), 0)
+    if errors:
+        named = ", ".join(f"{number} {each.error}" for each, number in errors.most_common(_MOST_NAMED))
+        where = _list_columns({name: each.total() - each[LostValue()] for name, each in lost.items()})
+        yield (
+            f"{count(errors.total(), 'cell')} with an error ({named}) in sheet {sheet!r}, read as missing: "
+            f"{where}"
+        )
+    if num_unsaved:
+        where = _list_columns({name: each[LostValue()] for name, each in lost.items()})
+        yield (
+            f"{count(num_unsaved, 'formula')} without a saved value in sheet {sheet!r}, read as missing: "
+            f"{where}. Open the file in a spreadsheet program and save it there to store the values"
+        )
+
+
+def _list_columns(numbers: Mapping[str, int]) -> str:
+    """Return how many cells each column has, of those that have any."""
+    found = [f"{number} in {name!r}" for name, number in numbers.items() if number]
+    more = f" and {count(len(found) - _MOST_NAMED, 'more column')}" if len(found) > _MOST_NAMED else ""
+    return ", ".join(found[:_MOST_NAMED]) + more
 
 
 def _make_column(cells: list[Any]) -> Any:
@@ -193,3 +236,8 @@ def _write_cell(cell: Any) -> str:
     if isinstance(cell, bool):
         return str(cell).lower()
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+
+
+def _write_name(cell: Any) -> str:
+    """Return a cell of the first row as text; empty if it has no value."""
+    return "" if cell is None or isinstance(cell, LostValue) else _write_cell(cell)

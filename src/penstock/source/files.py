@@ -7,42 +7,32 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
-from penstock.errors import OptionError, OutOfMemoryError, SourceError
+from penstock.errors import OutOfMemoryError, SourceError
+from penstock.foundation.wording import show
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
-from penstock.source.archive import UnpackedTable, is_packed, split_member
+from penstock.settings.groups import TextFiles
+from penstock.source.archive import UnpackedTable, is_packed
 from penstock.source.arrow_files import IpcFile, ParquetFile
 from penstock.source.arrow_schema import check_names, declare_schema, plain_schema, read_carried
 from penstock.source.block import Block
 from penstock.source.csv import CsvFile
-from penstock.source.csv_dialect import is_table
 from penstock.source.cutter import BlockRows, cut_tables
 from penstock.source.jsonl import JsonlFile
-from penstock.source.listing import TABLE_SUFFIXES, FileKind, is_packed_name, named_kind
-from penstock.source.options import SourceOptions
+from penstock.source.recognition import FileKind, find_kind, is_packed_name, split_member
 from penstock.source.table_copy import TableCopy, is_spooled, naming_originals
-from penstock.storage.compression import FIRST_BYTES, find_compression, inflate_first, name_content
+from penstock.source.webdataset import KEY, WebDatasetFile, share_columns
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.storage.paths import open_path, write_name
+from penstock.storage.paths import write_name
 from penstock.storage.request_threads import call_all
-from penstock.storage.store_path import AnyPath, StorePath
-
-_MAGICS: dict[bytes, FileKind] = {b"PAR1": "parquet", b"ARROW1": "arrow"}
-_ADVICE = {
-    ".npy": "Load it with numpy.load and pass {'name': array}.",
-    ".npz": "Load it with numpy.load and pass dict(arrays).",
-    ".txt": "If it is a table, specify its delimiter, for example delimiter='\\t' (--delimiter '\\t').",
-}
-
-
-_ADVICE_ONLY: Final = (".npy", ".npz")
+from penstock.storage.store_path import AnyPath, as_pure_path, is_url
 
 
 class TableFile(Protocol):
@@ -59,55 +49,27 @@ class TableFile(Protocol):
         """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
 
 
-def find_kind(path: AnyPath, options: SourceOptions) -> FileKind:
-    """Return the kind of a file: by its suffix, or by its first bytes if the suffix is unknown.
+def _open_excel(path: Path, options: TextFiles) -> TableFile:
+    # Loaded late: for such files alone.
+    from penstock.source.excel import ExcelFile  # noqa: PLC0415
 
-    Raises:
-        OptionError: The kind of file is not supported.
-        PathError: The file cannot be opened.
-    """
-    kind = named_kind(path)
-    if kind is None:
-        first = open_path(path).read(0, FIRST_BYTES)
-        is_whole = len(first) < FIRST_BYTES
-        if find_compression(first) == "gzip":
-            first, is_whole = inflate_first(first, FIRST_BYTES), False
-        kind = next((kind for magic, kind in _MAGICS.items() if first.startswith(magic)), None)
-        is_text = kind is None and path.suffix.lower() not in _ADVICE_ONLY
-        if options.delimiter is not None or (is_text and is_table(first, is_whole=is_whole)):
-            kind = kind or "csv"
-        elif is_text and name_content(first) == "JSON":
-            kind = "jsonl"
-    if kind is None:
-        raise OptionError(
-            "kind of file",
-            path=path,
-            expected=f"one of {', '.join(TABLE_SUFFIXES)} (text also with .gz)",
-            got=repr(path.suffix),
-            advice=_ADVICE.get(path.suffix.lower(), "Convert it to one of these first."),
-        )
-    return kind
+    return ExcelFile(path, options)
 
 
-def open_file(path: Path, options: SourceOptions) -> TableFile:
-    """Open one file of rows.
+READERS: Final[dict[FileKind, Callable[[Path, TextFiles], TableFile]]] = {
+    "csv": CsvFile,
+    "jsonl": JsonlFile,
+    "parquet": lambda path, _: ParquetFile(path),
+    "arrow": lambda path, _: IpcFile(path),
+    "excel": _open_excel,
+    "tar": lambda path, _: WebDatasetFile(path),
+}
+"""What opens a file of each kind in `recognition.FORMATS`."""
 
-    Raises:
-        PathError: The file cannot be opened.
-        OptionError: The kind of file is not supported.
-        SourceError: The content does not match the suffix.
-    """
-    kind = find_kind(path, options)
-    if kind == "csv":
-        return CsvFile(path, options)
-    if kind == "jsonl":
-        return JsonlFile(path, options)
-    if kind == "excel":
-        # Loaded late: for such files alone.
-        from penstock.source.excel import ExcelFile  # noqa: PLC0415
 
-        return ExcelFile(path, options)
-    return ParquetFile(path) if kind == "parquet" else IpcFile(path)
+def open_file(path: Path, options: TextFiles) -> TableFile:
+    """Open one file of rows."""
+    return READERS[find_kind(path, options)](path, options)
 
 
 class FilesSource:
@@ -118,7 +80,7 @@ class FilesSource:
     one.
 
     Attributes:
-        is_csv: Whether all files are CSV files, in which the texts of `SourceOptions.missing` are already
+        is_csv: Whether all files are CSV files, in which the texts of `TextFiles.missing` are already
             null.
     """
 
@@ -127,7 +89,7 @@ class FilesSource:
     def __init__(
         self,
         paths: Sequence[AnyPath],
-        options: SourceOptions,
+        options: TextFiles,
         name: str | None = None,
         declared: Mapping[str, Field] | None = None,
         forms: Mapping[str, Representation] | None = None,
@@ -140,15 +102,13 @@ class FilesSource:
         self._rows: dict[Path, int] = {}
         self._digests: dict[Path, str] = {}
         self._paths = list(paths)
-        for path in paths:
-            if isinstance(path, StorePath) and not is_packed_name(path.name):
-                find_kind(path, options)  # before it is copied
-        self._copies = [TableCopy(path) if isinstance(path, StorePath) else None for path in paths]
-        copied = [copy for copy in self._copies if copy is not None]
-        self._originals = {str(copy.file): str(copy.path) for copy in copied}
-        local = [path if copy is None else copy.file for path, copy in zip(paths, self._copies, strict=True)]
+        for path in paths:  # before the first of them is copied
+            if is_url(path) and not is_packed_name(path.name):
+                find_kind(path, options)
+        self._copies = [TableCopy(path) for path in paths]
+        self._originals = {str(copy.file): str(copy.path) for copy in self._copies if copy.is_copy}
         with naming_originals(self._originals):
-            self._unpack([Path(path) for path in local])
+            self._unpack([copy.file for copy in self._copies])
         self._originals |= {
             str(each.file): str(path)
             for each, path in zip(self._unpacked, paths, strict=True)
@@ -162,18 +122,22 @@ class FilesSource:
         self._identities = [OpenFile(path).identity for path in self._stored]
         self._unpacked = [UnpackedTable(path) if is_packed(path) else None for path in paths]
 
-    def _open(self, options: SourceOptions) -> None:
+    def _open(self, options: TextFiles) -> None:
         tables = zip(self._stored, self._unpacked, strict=True)
         self._files = [open_file(path if each is None else each.file, options) for path, each in tables]
+        share_columns(self._files)
         self.is_csv = all(isinstance(file, CsvFile) for file in self._files)
         if not any(isinstance(file, JsonlFile) for file in self._files):
             _ = self.schema  # raises early for files that do not match; JSON lines must be read first
             first = self._files[0].schema
-            self.declared = {**declare_schema(first), **self._read_metadata_fields(), **self.declared}
+            self.declared = {**declare_schema(first), **self._read_declared(), **self.declared}
 
-    def _read_metadata_fields(self) -> dict[str, Field]:
-        """Return the fields in the metadata of the files, if all files have the same ones."""
-        first, *others = [read_carried(file.schema) for file in self._files]
+    def _read_declared(self) -> dict[str, Field]:
+        """Return the fields that the files themselves declare, if all files have the same ones."""
+        first, *others = [
+            file.declared if isinstance(file, WebDatasetFile) else read_carried(file.schema)
+            for file in self._files
+        ]
         return first if all(other == first for other in others) else {}
 
     @property
@@ -190,22 +154,27 @@ class FilesSource:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about headers, and about files that were given twice."""
+        """Notes about headers, files that were given twice, and cells that lost their values."""
         tables = [file for file in self._files if isinstance(file, CsvFile)]
-        detected: dict[str, list[str]] = {}
+        of_headers = (note for file in tables for note in file.notes)
+        return (*self._notes, *self._gather_notes("dialect_notes"), *of_headers, *self.cautions)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """Notes about cells that lost their values, once the files were read."""
+        return self._gather_notes("cautions")
+
+    def _gather_notes(self, attribute: str) -> tuple[str, ...]:
+        """Return notes of files, each once and with the names of its files."""
+        found: dict[str, list[str]] = {}
         for file in self._files:
-            for note in getattr(file, "dialect_notes", ()):
-                detected.setdefault(note, []).append(file.path.name)
-        of_dialects = (f"{_list_files(names)}: {note}." for note, names in detected.items())
-        return (*self._notes, *of_dialects, *(note for file in tables for note in file.notes))
+            for note in getattr(file, attribute, ()):
+                found.setdefault(note, []).append(file.path.name)
+        return tuple(f"{_list_files(names)}: {note}." for note, names in found.items())
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """Schema of all files.
-
-        Raises:
-            SourceError: A file has other columns than the first, or types without a common type.
-        """
+        """Schema of all files."""
         if all(isinstance(file, JsonlFile) for file in self._files):
             schema = pa.schema([])
         else:
@@ -220,12 +189,7 @@ class FilesSource:
         return schema
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the rows of one file after the other.
-
-        Raises:
-            SourceError: A file is not valid, or the files have no rows.
-            ChangedFileError: A file changed after the source was opened.
-        """
+        """Yield the rows of one file after the other."""
         with naming_originals(self._originals):
             yield from self._read()
 
@@ -234,9 +198,9 @@ class FilesSource:
         if not schema.names and self.num_rows != 0:
             raise SourceError("no columns", path=self._files[0].path, expected="at least one", got="none")
         first_row = 0
-        origins = zip(self._files, self._identities, self._paths, self._stored, strict=True)
-        for file, identity, origin, stored in origins:
-            path, row_in_file = file.path, 0
+        origins = zip(self._files, self._identities, self._copies, self._stored, strict=True)
+        for file, identity, copy, stored in origins:
+            path, origin, row_in_file = file.path, copy.path, 0
             share = identity.size / max(1, path.stat().st_size)  # of an unpacked file, less than 1
             OpenFile(stored).check_untouched(identity)
             for piece in _name_row_without_memory(path, cut_tables(_as_schema(file, schema))):
@@ -247,8 +211,11 @@ class FilesSource:
                     path=str(origin),
                     row_in_file=row_in_file,
                     copy=None if path == origin else str(path),
-                    folder=_find_folder(origin, stored),
+                    folder=_find_folder(copy, stored),
                     num_bytes=piece.num_bytes if path == stored else int(piece.num_bytes * share),
+                    # The author of an archive must not choose which files of this machine are read.
+                    reads_files=not isinstance(file, WebDatasetFile),
+                    key=KEY if isinstance(file, WebDatasetFile) else None,
                 )
                 first_row += piece.num_rows
                 row_in_file += piece.num_rows
@@ -261,20 +228,16 @@ class FilesSource:
         file = self._files[0]
         what, advice = "no rows", ""
         if len(self._files) == 1 and isinstance(file, CsvFile) and file.header.cells:
-            names = ", ".join(map(repr, file.header.cells[:3])) + (
+            names = ", ".join(map(show, file.header.cells[:3])) + (
                 ", …" if len(file.header.cells) > 3 else ""
             )
             what = f"no rows after the first line, which is read as column names ({names})"
-            advice = "If that line is a row, use header='none' (--header none)."
+            advice = "If that line is a row, use `header='none'`."
         return SourceError(what, path=file.path, expected="at least one row", got="none", advice=advice)
 
     def provenance(self) -> list[dict[str, Any]]:
-        """Return name, size, SHA-256 and rows of each file; hashing reads each file once.
-
-        Raises:
-            ChangedFileError: A file changed after the source was opened.
-        """
-        for _ in call_all([copy.check_unchanged for copy in self._copies if copy is not None]):
+        """Return name, size, SHA-256 and rows of each file; hashing reads each file once."""
+        for _ in call_all([copy.check_unchanged for copy in self._copies if copy.is_copy]):
             pass
         names = _relative_names(self._paths)
         return [
@@ -298,11 +261,11 @@ class FilesSource:
         return self._digests[path]
 
 
-def _find_folder(origin: AnyPath, stored: Path) -> str:
+def _find_folder(table: TableCopy, stored: Path) -> str:
     """Return the folder of a table: of an archive for its member, the working folder for standard input."""
     if is_spooled(stored):
         return str(Path.cwd())
-    return str(origin.parent if isinstance(origin, StorePath) else stored.parent)
+    return str(table.path.parent if table.is_copy else stored.parent)
 
 
 def _list_files(names: Sequence[str]) -> str:
@@ -363,7 +326,7 @@ def _unify(schema: pa.Schema, found: pa.Schema, path: Path) -> pa.Schema:
                 )
             except (pa.ArrowTypeError, pa.ArrowInvalid):
                 raise SourceError(
-                    f"column {field.name!r}",
+                    f"column {show(field.name)}",
                     path=path,
                     field=field.name,
                     expected=f"{schema.field(index).type}, as in the previous files",
@@ -396,16 +359,13 @@ def _as_type(column: Any, field: Any, path: Path) -> Any:
         return column.cast(field.type)
     except pa.ArrowInvalid as error:
         raise SourceError(
-            f"column {field.name!r}", path=path, field=field.name, expected=field.type, got=str(error)
+            f"column {show(field.name)}", path=path, field=field.name, expected=field.type, got=str(error)
         ) from None
 
 
 def _relative_names(paths: Sequence[AnyPath]) -> list[str]:
     if len(paths) == 1:
         return [write_name(paths[0].name)]
-    absolute = [
-        path.absolute() if isinstance(path, Path) else Path("/", path.scheme, path.bucket, path.key)
-        for path in paths
-    ]
+    absolute = [as_pure_path(path) for path in paths]
     folder = os.path.commonpath([path.parent for path in absolute])
     return [write_name(path.relative_to(folder).as_posix()) for path in absolute]

@@ -10,7 +10,6 @@ import os
 import posixpath
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,19 +21,19 @@ from penstock.foundation.wording import count
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.scalar import MAX_CATEGORIES, Bytes, Category, Image
+from penstock.settings.groups import TextFiles
 from penstock.source.block import BLOCK_ROWS, Block, RawColumn, Source
 from penstock.source.files import FilesSource
-from penstock.source.listing import (
+from penstock.source.listing import ListedFile, is_hidden, list_files, list_folders
+from penstock.source.recognition import (
     IMAGE_SUFFIXES,
-    ListedFile,
-    is_other_image,
-    list_files,
-    list_folders,
-    named_kind,
+    is_image_name,
+    is_other_image_name,
+    is_table_name,
+    is_tar_name,
 )
-from penstock.source.options import SourceOptions
-from penstock.storage.paths import write_name
-from penstock.storage.store_path import AnyPath, StorePath
+from penstock.storage.paths import locate, write_name
+from penstock.storage.store_path import AnyPath, name_folder
 
 _SPLITS = {"train", "training", "validation", "valid", "val", "dev", "eval", "test", "testing"}
 
@@ -51,12 +50,7 @@ class ImageFolderSource:
     def __init__(self, folder: AnyPath, num_others: int = 0) -> None:
         """List the images.
 
-        Args:
-            folder: Folder of the images.
-            num_others: Number of other files in the folder, which are ignored.
-
-        Raises:
-            SourceError: There are images outside the class folders, or no images.
+        `num_others`: number of other files in the folder, which are ignored.
         """
         self.name = name_folder(folder)
         self._folder = folder
@@ -73,11 +67,7 @@ class ImageFolderSource:
             self.declared = {**self.declared, "label": Category(values=values, role="target")}
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the paths, class by class.
-
-        Raises:
-            ChangedFileError: Files were added or removed after the folder was listed.
-        """
+        """Yield the paths, class by class."""
         files = self._list_images()
         first_row = 0
         for num_bytes in self._block_bytes:
@@ -116,7 +106,7 @@ class ImageFolderSource:
         return ("label", "image")
 
     def _list_images(self) -> Iterator[ListedFile]:
-        return (file for file in list_files(self._folder) if file.is_image)
+        return (file for file in list_files(self._folder) if is_image_name(file.name))
 
     def _survey(self) -> list[str]:
         depth = len(self._columns) - 1
@@ -163,7 +153,7 @@ class ImageFolderSource:
         if self._columns[0] == "split":
             notes.append(
                 "The outer folders are named like splits and become the column 'split'. "
-                "Use '--split-by split' to keep these splits; otherwise all rows are split again."
+                "Use `split_by='split'` to keep these splits; otherwise all rows are split again."
             )
         if self._columns[-2:] == ("label", "image"):
             outer = list_folders(self._folder) if "split" in self._columns else [""]
@@ -173,11 +163,6 @@ class ImageFolderSource:
             empty = sorted(found - counts.keys(), key=os.fsencode)
             notes += [f"The class folder {name!r} contains no images." for name in empty]
         return tuple(notes)
-
-
-def name_folder(folder: AnyPath) -> str:
-    """Return the name of a folder, for messages and manifests."""
-    return (folder.name or folder.bucket) if isinstance(folder, StorePath) else folder.resolve().name
 
 
 def _make_column(name: str, level: int, listed: list[ListedFile]) -> RawColumn:
@@ -190,12 +175,8 @@ _NUM_PROBED = 64  # values of a column that are checked against the folder
 _NUM_NAMED = 3  # files that an error names
 
 
-def open_folder(folder: AnyPath, options: SourceOptions) -> Source:
-    """Open a folder as tables, as a table with the files that it names, or as images by class.
-
-    Raises:
-        SourceError: The folder contains something else.
-    """
+def open_folder(folder: AnyPath, options: TextFiles) -> Source:
+    """Open a folder as tables, as a table with the files that it names, or as images by class."""
     tables, others, num_others, num_images = _survey(folder)
     metadata = [path for path in tables if path.name.split(".")[0].lower() == "metadata"]
     if metadata:
@@ -212,7 +193,7 @@ def open_folder(folder: AnyPath, options: SourceOptions) -> Source:
             got=", ".join(path.name for path in tables[:_NUM_NAMED]),
             advice=f"Pass the path of one table: '{tables[0]}'.",
         )
-    is_image_folder = num_images >= num_others and not any(map(is_other_image, others))
+    is_image_folder = num_images >= num_others and not any(map(is_other_image_name, others))
     if not is_image_folder:
         raise SourceError(
             "files in the folder",
@@ -230,34 +211,38 @@ def find_tables(folder: AnyPath) -> list[AnyPath]:
 
 
 def _survey(folder: AnyPath) -> tuple[list[AnyPath], list[str], int, int]:
+    """Return the tables, some other files, and the numbers of other files and of images.
+
+    Tar archives are data only without tables and images: beside them, they may hold copies of the files.
+    """
     tables: list[AnyPath] = []
+    archives: list[AnyPath] = []
     others: list[str] = []
     num_others = num_images = 0
     for file in list_files(folder):
         path = folder / file.name
-        if "/" not in file.name and named_kind(path) is not None:
-            tables.append(path)
-        elif file.is_image:
+        if "/" not in file.name and is_table_name(path.name):
+            (archives if is_tar_name(path.name) else tables).append(path)
+        elif is_image_name(file.name):
             num_images += 1
         else:
             num_others += 1
             # Images of unsupported formats are named first: ignoring them would lose samples.
-            if is_other_image(file.name) and not any(map(is_other_image, others)):
+            if is_other_image_name(file.name) and not any(map(is_other_image_name, others)):
                 others = [file.name, *others[: _NUM_NAMED - 1]]
             elif len(others) < _NUM_NAMED:
                 others.append(file.name)
-    return tables, others, num_others, num_images
+    if not tables and not num_images:
+        return archives, others, num_others, num_images
+    others += [path.name for path in archives[: _NUM_NAMED - len(others)]]
+    return tables, others, num_others + len(archives), num_images
 
 
 class AnnotatedFolderSource(FilesSource):
     """A table in the folder of the files that it names; files that it does not name are counted."""
 
-    def __init__(self, table: AnyPath, options: SourceOptions) -> None:
-        """Find the columns that name files.
-
-        Raises:
-            SourceError: No column names files.
-        """
+    def __init__(self, table: AnyPath, options: TextFiles) -> None:
+        """Find the columns that name files."""
         super().__init__([table], options)
         self._folder = table.parent
         self._table = table
@@ -300,22 +285,16 @@ def _find_paths(
         for name, column in columns.items()
         if isinstance(column, pa.Array) and _is_text(column.type)
     }
-    existing = _find_existing({value for values in probed.values() for value in values}, folder)
+    existing = locate(folder).find_existing(
+        {value for values in probed.values() for value in values}, is_hidden
+    )
     declared: dict[str, Field] = {}
     for name, values in probed.items():
         found = [value for value in values if value in existing]
         if 2 * len(found) > len(values):
-            is_image = all(value.lower().endswith(IMAGE_SUFFIXES) for value in found)
+            is_image = all(map(is_image_name, found))
             declared[name] = Image() if is_image else Bytes()
     return declared, dict.fromkeys(declared, "path")
-
-
-def _find_existing(names: set[str], folder: AnyPath) -> set[str]:
-    """Return those names that are files of the folder."""
-    if isinstance(folder, Path):
-        return {name for name in names if os.path.isfile(folder / name)}  # noqa: PTH113 - takes any text
-    known = {file.name for file in list_files(folder)}
-    return {name for name in names if posixpath.normpath(name.removeprefix(f"{folder}/")) in known}
 
 
 def _is_text(given: pa.DataType) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import SourceError
-from penstock.foundation.wording import list_texts
+from penstock.foundation.wording import list_texts, show
 from penstock.source.text_file import BYTE_ORDER_MARK
 
 MAX_ITEM_BYTES: Final = 256 << 20
@@ -58,9 +58,6 @@ def find_layout(chunks: Iterable[bytes], path: Path) -> JsonLayout:
     """Return where the rows are: lines, an array, or the only array of objects of an object.
 
     Lines are recognized by their first object, after which another follows.
-
-    Raises:
-        SourceError: The document is one object without rows, or with several arrays of objects.
     """
     scanner = _Scanner()
     tokens = scanner.tokens(chunks)
@@ -87,11 +84,11 @@ def find_layout(chunks: Iterable[bytes], path: Path) -> JsonLayout:
             (arrays if is_row else empty).append((key, JsonLayout(start, token.offset + 1)))
         before = token
     if not arrays and len(keys) == 1:
-        arrays = empty  # rows, of which there are none
+        arrays = empty  # an empty list of rows
     if len(arrays) == 1:
         ((key, layout),) = arrays
         others = [name for name in keys if name != key]
-        note = f"the rows are those of {key!r}; not read: {list_texts(others[:5])}" if others else ""
+        note = f"the rows are those of {show(key)}; not read: {list_texts(others[:5])}" if others else ""
         return layout._replace(note=note)
     if not arrays and (before.depth or not scanner.num_lines):
         return JsonLayout()  # one row, or not valid JSON, which parsing it reports
@@ -116,11 +113,7 @@ def _decode(key: bytes) -> str:
 
 
 def split_rows(chunks: Iterable[bytes], layout: JsonLayout, path: Path) -> Iterator[bytes]:
-    """Yield the rows of an array as lines of JSON, about a megabyte of them at a time.
-
-    Raises:
-        SourceError: An item is not an object, or the array is not closed.
-    """
+    """Yield the rows of an array as lines of JSON, about a megabyte of them at a time."""
     lines: list[bytes] = []
     num_bytes = 0
     for item in _list_items(_cut(chunks, layout), path):
@@ -136,7 +129,9 @@ def split_rows(chunks: Iterable[bytes], layout: JsonLayout, path: Path) -> Itera
 def _join_lines(item: bytes) -> bytes:
     """Return an object on one line; one that is not valid JSON is returned as it is."""
     try:
-        json.loads(item)  # a line end inside a string is not valid, and must not become a space
+        json.loads(
+            item, parse_int=str
+        )  # a line end inside a string is not valid, and must not become a space
     except (ValueError, RecursionError):
         return item
     return item.replace(b"\n", b" ").replace(b"\r", b" ")

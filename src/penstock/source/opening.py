@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,21 +15,28 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 
-from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.errors import NoSuchPathError, OptionError
 from penstock.foundation.wording import show
-from penstock.source.archive import split_member
+from penstock.settings.groups import TextFiles
 from penstock.source.arrays import open_dict, open_pandas
 from penstock.source.block import Block, Source
 from penstock.source.column import drop_missing_texts
 from penstock.source.duckdb import open_duckdb
 from penstock.source.files import FilesSource
 from penstock.source.folder import ImageFolderSource, find_tables, open_folder
-from penstock.source.listing import is_duckdb_url
-from penstock.source.options import SourceOptions
+from penstock.source.recognition import is_a, is_duckdb_url, split_member
 from penstock.source.samples import SampleSource
 from penstock.source.table import open_hugging_face, open_polars, open_stream, open_table
-from penstock.storage.paths import find_local_files, find_objects
-from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path, split_pattern
+from penstock.storage.paths import (
+    find_given,
+    find_real_path,
+    refuse_irregular,
+)
+from penstock.storage.store_path import (
+    AnyPath,
+    as_path,
+    is_url,
+)
 
 
 class _AdjustedSource:
@@ -56,17 +63,14 @@ class _AdjustedSource:
             yield replace(block, columns=columns, files_from=self._files_from)
 
 
-def open_source(given: object, options: SourceOptions) -> Source:
+def open_source(given: object, options: TextFiles) -> Source:
     """Open raw data of any kind, in which the texts of `options.missing` are missing values.
 
-    Args:
-        given: See `_open_any`.
-        options: Options for text files, those texts, and the files that cells may name. The empty text is
-            missing only in CSV files.
-
-    Raises:
-        PenstockError: See `_open_any`.
+    `options`: options for text files, those texts, and the files that cells may name. The empty text is
+    missing only in CSV files.
     """
+    for folder in options.files_from:
+        as_path(folder)  # refuses credentials, and protocols that are not supported
     source = _open_any(given, options)
     words = tuple(word for word in options.missing if word)
     if isinstance(source, ImageFolderSource):
@@ -75,22 +79,15 @@ def open_source(given: object, options: SourceOptions) -> Source:
         words = ()
     if not words and not options.files_from:
         return source
-    return cast("Source", _AdjustedSource(source, words, options.files_from))
+    return cast("Source", _AdjustedSource(source, words, tuple(options.files_from)))
 
 
-def _open_any(given: object, options: SourceOptions) -> Source:
+def _open_any(given: object, options: TextFiles) -> Source:
     """Open raw data of any kind.
 
-    Args:
-        given: A path (file, glob or folder) or several; a table of pandas, polars or pyarrow; anything with
-            the Arrow C-stream interface; a Hugging Face data set; a dict of arrays; an iterable of dicts; a
-            function without arguments that returns one.
-        options: Options for text files.
-
-    Raises:
-        OptionError: The type of `given` is not supported.
-        NoSuchPathError: A path does not exist.
-        SourceError: The data cannot be read.
+    `given`: a path (file, glob or folder) or several; a table of pandas, polars or pyarrow; anything with the
+    Arrow C-stream interface; a Hugging Face data set; a dict of arrays; an iterable of dicts; a function
+    without arguments that returns one.
     """
     if isinstance(given, (str, os.PathLike)):
         return _open_path(given, options)
@@ -113,33 +110,33 @@ def _open_any(given: object, options: SourceOptions) -> Source:
     raise _no_source(given, advice)
 
 
-def _open_path(given: str | os.PathLike[str], options: SourceOptions) -> Source:
+def _open_path(given: str | os.PathLike[str], options: TextFiles) -> Source:
     if is_duckdb_url(given):
         return open_duckdb(str(given))
-    if is_store_path(given):
-        return _open_objects([parse_store_path(given)], options)
-    path = os.fspath(given)
-    if isinstance(path, str) and os.path.isdir(path):  # noqa: PTH112 - Path.is_dir raises for a long name
-        return open_folder(Path(path), options)
-    return FilesSource(_find_regular(given), options)
+    files, folder = _find(given)
+    return FilesSource(files, options) if folder is None else open_folder(folder, options)
 
 
-def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> Source:
+def _open_list(given: list[Any] | tuple[Any, ...], options: TextFiles) -> Source:
     if not given:
         raise _no_source(given, "Pass paths, or dicts.")
     if not isinstance(given[0], (str, os.PathLike)):
         num_rows = len(given)
         return SampleSource(lambda: given, name="list of dicts", is_repeatable=True, num_rows=num_rows)
-    if any(is_store_path(each) for each in given):
-        return _open_objects([_require_remote(each) for each in given], options)
-    paths: dict[str, AnyPath] = {}
-    repeated: dict[str, None] = {}
     for each in given:
         if not isinstance(each, (str, os.PathLike)):
             raise _no_source(each, "A list holds paths, or dicts, but not both.")
-        is_folder = os.path.isdir(each)  # noqa: PTH112 - as above
-        for path in find_tables(Path(each)) if is_folder else _find_regular(each):
-            if paths.setdefault(os.path.realpath(path), path) is not path:
+        if is_url(each) != is_url(given[0]):
+            local = next(each for each in given if not is_url(each))
+            raise _no_source(local, "A list holds local paths, or paths in object stores, but not both.")
+    paths: dict[str, AnyPath] = {}
+    repeated: dict[str, None] = {}
+    for each in given:
+        files, folder = _find(each)
+        if folder is not None and len(given) == 1 and is_url(each):
+            return open_folder(folder, options)
+        for path in files if folder is None else find_tables(folder):
+            if paths.setdefault(find_real_path(path), path) is not path:
                 repeated[path.name] = None
     if not paths:
         raise NoSuchPathError("the folders contain no tables", path=os.fspath(given[0]))
@@ -147,40 +144,14 @@ def _open_list(given: list[Any] | tuple[Any, ...], options: SourceOptions) -> So
     return FilesSource(list(paths.values()), options, notes=notes)
 
 
-def _require_remote(given: object) -> StorePath:
-    if not is_store_path(given):
-        raise _no_source(given, "A list holds local paths, or paths in object stores, but not both.")
-    return parse_store_path(given)
-
-
-def _open_objects(given: list[StorePath], options: SourceOptions) -> Source:
-    """Open objects of stores: tables, a folder of tables, or images by class.
-
-    Raises:
-        NoSuchPathError: There is no such object.
-        OptionError: An object is not a table.
-    """
-    tables: dict[AnyPath, None] = {}
-    for path in given:
-        found = find_objects(path)
-        if found != [path] and split_pattern(path) is None:  # a folder
-            if len(given) == 1:
-                return open_folder(path, options)
-            found = [table for table in find_tables(path) if isinstance(table, StorePath)]
-        tables.update(dict.fromkeys(found))
-    if not tables:
-        raise NoSuchPathError("the folders contain no tables", path=given[0])
-    return FilesSource(list(tables), options)
-
-
-def _find_regular(given: str | os.PathLike[str]) -> list[Path]:
-    if split_member(Path(given))[1] is not None:
-        return [Path(given)]
-    paths = find_local_files(given)[0]
-    for path in paths:
-        if path.exists() and not path.is_file():
-            raise PathError("not a regular file", path=path, advice="Pass a file, a glob or a folder.")
-    return paths
+def _find(given: str | os.PathLike[str]) -> tuple[Sequence[AnyPath], AnyPath | None]:
+    """Return the tables that a path names; or none, and the folder that the path names."""
+    if not is_url(given) and split_member(Path(given))[1] is not None:
+        return [Path(given)], None
+    files, folder = find_given(given)
+    for path in files:
+        refuse_irregular(path)
+    return files, folder
 
 
 def _open_table(given: Any) -> Source | None:
@@ -190,28 +161,21 @@ def _open_table(given: Any) -> Source | None:
         source = open_table(given, "pyarrow Table", "arrow")
     elif isinstance(given, pa.RecordBatch):
         source = open_table(pa.Table.from_batches([given]), "pyarrow RecordBatch", "arrow")
-    elif _is_a(given, "pandas", "DataFrame"):
+    elif is_a(given, "pandas", "DataFrame"):
         source = open_pandas(given)
-    elif _is_a(given, "polars", "DataFrame"):
+    elif is_a(given, "polars", "DataFrame"):
         source = open_polars(given)
-    elif _is_a(given, "polars", "LazyFrame"):
+    elif is_a(given, "polars", "LazyFrame"):
         source = open_polars(given.collect())
-    elif _is_a(given, "datasets", "Dataset", "IterableDataset"):
+    elif is_a(given, "datasets", "Dataset", "IterableDataset"):
         source = open_hugging_face(given, "Hugging Face data set")
-    elif _is_a(given, "datasets", "DatasetDict", "IterableDatasetDict"):
+    elif is_a(given, "datasets", "DatasetDict", "IterableDatasetDict"):
         raise _no_source(given, f"Pass one of its splits: {', '.join(map(repr, given))}.")
-    elif _is_a(given, "pandas", "Series") or _is_a(given, "polars", "Series"):
+    elif is_a(given, "pandas", "Series") or is_a(given, "polars", "Series"):
         raise _no_source(given, "Call .to_frame() on it first.")
     elif hasattr(given, "__arrow_c_stream__"):
         source = open_stream(given, type(given).__name__)
     return source
-
-
-def _is_a(given: object, package: str, *names: str) -> bool:
-    """Return whether an object is an instance of a class of a package, without importing the package."""
-    return any(
-        kind.__name__ in names and kind.__module__.split(".")[0] == package for kind in type(given).__mro__
-    )
 
 
 def _open_iterable(given: Iterable[Any]) -> SampleSource:

@@ -12,17 +12,17 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from penstock.settings.groups import TextFiles
 from penstock.source.block import Block
 from penstock.source.csv_dialect import open_text
 from penstock.source.csv_scanner import scan_rows
-from penstock.source.files import find_kind
 from penstock.source.jsonl import read_layout
-from penstock.source.options import SourceOptions
+from penstock.source.recognition import find_kind
 from penstock.source.text_file import TextFile
 from penstock.storage.open_file import FileIdentity, OpenFile
 
 
-def locate_row(block: Block, row: int, options: SourceOptions) -> tuple[int, int | None]:
+def locate_row(block: Block, row: int, options: TextFiles) -> tuple[int, int | None]:
     """Return the number and the line of row `row` of a block, counted from 0, in its file or other source.
 
     The returned row and line are counted from 1; a header is line 1 but not a row. The line is None if the
@@ -32,7 +32,7 @@ def locate_row(block: Block, row: int, options: SourceOptions) -> tuple[int, int
     return first + row + 1, _find_line(block, row, options)
 
 
-def _find_line(block: Block, row: int, options: SourceOptions) -> int | None:
+def _find_line(block: Block, row: int, options: TextFiles) -> int | None:
     if block.lines is not None:
         return int(block.lines[row])
     if block.path is None:
@@ -74,7 +74,7 @@ class RowLines:
 
 # The identity is part of the key: the lines of a changed file are counted again.
 @lru_cache(maxsize=4)
-def _lines_of(path: Path, identity: FileIdentity, options: SourceOptions) -> RowLines:  # noqa: ARG001
+def _lines_of(path: Path, identity: FileIdentity, options: TextFiles) -> RowLines:  # noqa: ARG001
     kind = find_kind(path, options)
     if kind == "csv":
         text, dialect = open_text(path, options)

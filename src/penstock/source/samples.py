@@ -34,12 +34,7 @@ _FIXED: Final = frozenset(
 def copy_sample(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
     """Return a copy of a sample that shares no mutable object with the caller.
 
-    Args:
-        sample: Values by column.
-        row: Index of the sample, from 0, for the error.
-
-    Raises:
-        SourceError: Lists are nested deeper than `MAX_DEPTH`, or contain themselves.
+    `row`: index of the sample, from 0, for the error.
     """
     copied = dict(sample)
     for name, value in copied.items():
@@ -53,11 +48,7 @@ def copy_sample(sample: Mapping[str, Any], row: int) -> dict[str, Any]:
 
 
 def check_depth(name: str, values: Iterable[Any]) -> None:
-    """Check the depth of nested lists: making a column of very deep lists would end the process.
-
-    Raises:
-        SourceError: A value is nested deeper than `MAX_DEPTH`.
-    """
+    """Check the depth of nested lists: making a column of very deep lists would end the process."""
     nested = [(row, value) for row, value in enumerate(values) if isinstance(value, (list, tuple))]
     for _ in range(MAX_DEPTH):
         nested = [
@@ -84,11 +75,7 @@ def _too_deep(name: object, row: int) -> SourceError:
 
 
 def copy_value(value: Any, depth: int = 0) -> Any:
-    """Return a value, or a copy of it if it is mutable.
-
-    Raises:
-        RecursionError: The value is nested deeper than `MAX_DEPTH`.
-    """
+    """Return a value, or a copy of it if it is mutable."""
     if type(value) in _FIXED:
         return value
     if depth > MAX_DEPTH:
@@ -160,12 +147,7 @@ class SampleSource:
         self._num_read: int | None = None
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the samples.
-
-        Raises:
-            SourceError: A sample is not a dict, a key is new, there are no samples, or they were already
-                read.
-        """
+        """Yield the samples."""
         if self._has_begun and not self.is_repeatable:
             raise SourceError(
                 f"{self.name} was already read and cannot be read again",

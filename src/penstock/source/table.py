@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.errors import SourceError
+from penstock.foundation.wording import show
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
@@ -54,11 +55,7 @@ class TableSource:
         self._has_begun = False
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the rows.
-
-        Raises:
-            SourceError: Two columns have the same name, there are no rows, or the rows cannot be read again.
-        """
+        """Yield the rows."""
         if self._has_begun and not self.is_repeatable:
             raise SourceError(
                 f"{self.name} was already read and cannot be read again",
@@ -109,11 +106,7 @@ def open_table(table: pa.Table, name: str, kind: str) -> TableSource:
 
 
 def open_polars(frame: Any) -> TableSource:
-    """Return the source of a polars DataFrame.
-
-    Raises:
-        SourceError: A column has a type that Arrow does not support.
-    """
+    """Return the source of a polars DataFrame."""
     for name, dtype in frame.schema.items():
         # polars exports the addresses of Python objects as bytes.
         is_known = "Object" not in str(dtype)
@@ -124,12 +117,12 @@ def open_polars(frame: Any) -> TableSource:
             is_known = False
         if not is_known:
             raise SourceError(
-                f"type of column {name!r}",
+                f"type of column {show(name)}",
                 path="polars DataFrame",
                 field=name,
                 expected="a type that Arrow supports",
                 got=str(dtype),
-                advice=f"Cast the column, or leave it out: frame.drop({name!r}).",
+                advice=f"Cast the column, or leave it out: frame.drop({show(name)}).",
             )
     return open_table(pa.table(frame), "polars DataFrame", "polars")
 
@@ -149,9 +142,6 @@ def open_hugging_face(given: Any, name: str) -> TableSource:
     """Return the source of a Hugging Face data set, in its own order, also after a shuffle or a filter.
 
     Class labels become the names of the classes.
-
-    Raises:
-        SourceError: The data set has a transform that changes rows when they are read.
     """
     # A streaming data set has no such property.
     format_options = getattr(given, "format", None) or {}

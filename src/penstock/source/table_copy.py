@@ -1,6 +1,6 @@
 """Local copies of tables: readers of tables need files that they can seek in.
 
-In: a `StorePath`. Out: a file on the local disk with one version of the object, removed with its `TableCopy`.
+In: a path. Out: a file on the local disk with one version of the table, a copy removed with its `TableCopy`.
 The command line copies standard input to a folder that is recognized here.
 """
 
@@ -14,9 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from penstock.errors import ChangedFileError, PenstockError, importing
+from penstock.errors import ChangedFileError, PenstockError
 from penstock.storage.atomic import write_failure
-from penstock.storage.store_path import StorePath
+from penstock.storage.paths import locate
+from penstock.storage.store_path import AnyPath
 
 SPOOL_PREFIX: Final = "penstock-stdin-"
 """Beginning of the name of a folder with a copy of standard input, in the temporary folder."""
@@ -29,59 +30,43 @@ def is_spooled(path: Path) -> bool:
 
 
 class TableCopy:
-    """A copy of a table.
+    """A table as a local file: the file itself, or a copy of an object with one version.
 
     Attributes:
-        path: Path of the table in the store.
-        file: Path of the copy.
+        path: Path of the table.
+        file: Path of the local file.
     """
 
-    def __init__(self, path: StorePath) -> None:
-        """Copy a table to the temporary folder.
-
-        Raises:
-            NoSuchPathError: There is no such object.
-            ChangedFileError: The object changed while it was copied.
-            StoreError: The store does not answer, or refuses.
-            WriteError: The disk is full, or fails.
-        """
-        with importing(f"{path.scheme}://", "cloud"):
-            from penstock.storage.remote_file import RemoteFile  # noqa: PLC0415 - with obstore
-
+    def __init__(self, path: AnyPath) -> None:
+        """Copy a table to the temporary folder, if it is not local."""
         self.path = path
-        remote = RemoteFile(path)
+        self.file, self._copied = locate(path).copy_once(self._make_folder)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the file is a copy."""
+        return self._copied is not None
+
+    def _make_folder(self) -> Path:
         try:
             folder = tempfile.mkdtemp(prefix="penstock-")
         except OSError as error:
             raise write_failure(Path(tempfile.gettempdir()), error) from error
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        self.file = Path(folder) / path.name
-        self._version = (remote.size, remote.version)
-        try:
-            with self.file.open("wb") as out:
-                for chunk in remote.chunks():
-                    out.write(chunk)
-        except OSError as error:
-            if isinstance(error, PenstockError):
-                raise
-            raise write_failure(self.file, error) from error
+        return Path(folder)
 
     def check_unchanged(self) -> None:
-        """Check that the object is still the one that was copied.
-
-        Raises:
-            ChangedFileError: It was replaced, or deleted.
-            StoreError: The store does not answer, or refuses.
-        """
-        from penstock.storage.object_store import look_up  # noqa: PLC0415 - with obstore
-
-        found = look_up(self.path)
-        now = None if found is None else (found.num_bytes, found.etag or "")
-        if now != self._version:
+        """Check that the object is still the one that was copied."""
+        if self._copied is None:
+            return
+        expected = (self._copied.num_bytes, self._copied.version or "")
+        found = locate(self.path).look_up()
+        now = None if found is None else (found.num_bytes, found.version or "")
+        if now != expected:
             raise ChangedFileError(
                 "the table changed while it was converted",
                 path=self.path,
-                expected="version {1!r}, {0} bytes".format(*self._version),
+                expected="version {1!r}, {0} bytes".format(*expected),
                 got="no object" if now is None else "version {1!r}, {0} bytes".format(*now),
                 advice="Convert again when no other program writes to it.",
             )
@@ -91,8 +76,7 @@ class TableCopy:
 def naming_originals(originals: Mapping[str, str]) -> Iterator[None]:
     """Let errors name tables in stores instead of their copies.
 
-    Args:
-        originals: Path of the table for each path of a copy.
+    `originals`: path of the table for each path of a copy.
     """
     try:
         yield

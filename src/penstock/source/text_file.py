@@ -6,17 +6,79 @@ In: a path and an encoding. Out: chunks of UTF-8, or a file object over them; er
 from __future__ import annotations
 
 import codecs
+import re
 import threading
+import unicodedata
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from penstock.errors import CorruptRecordError, SourceError
-from penstock.storage.compression import FIRST_BYTES, find_compression, inflate, name_content
+from penstock.storage.compression import (
+    FIRST_BYTES,
+    find_compression,
+    inflate,
+    inflate_first,
+    name_content,
+)
 from penstock.storage.open_file import OpenFile
 
 CHUNK_BYTES = 1 << 20
 TAIL_BYTES = 64 << 10
 BYTE_ORDER_MARK = codecs.BOM_UTF8
+_WIDE_MARKS: Final = {  # the longer ones first: the mark of UTF-32 begins like the mark of UTF-16
+    codecs.BOM_UTF32_LE: ("utf-32", "utf-32-le"),
+    codecs.BOM_UTF32_BE: ("utf-32", "utf-32-be"),
+    codecs.BOM_UTF16_LE: ("utf-16", "utf-16-le"),
+    codecs.BOM_UTF16_BE: ("utf-16", "utf-16-be"),
+}
+_WIDE: Final = ("utf-32-le", "utf-32-be", "utf-16-le", "utf-16-be")
+_NOT_TEXT: Final = ("Cc", "Cn", "Co", "Cs")  # categories of Unicode: control, unassigned, private, surrogate
+_NEWER: Final = re.compile("[\f\ue000-\uf8ff\U00010000-\U0010ffff]")
+"""Characters that are odd in bytes, but usual in a text: form feeds, symbols of fonts, newer emoji."""
+_MIN_ODD: Final = 0.1  # share of such characters in a wide text that is read with one byte per character
+_MAX_ODD: Final = 0.02  # and in its right encoding: damage, or characters newer than Python's tables
+_MIN_ASCII: Final = 0.5  # share of ASCII characters that replaces a line end as evidence
+
+
+def find_wide_encodings(first: bytes) -> tuple[str, ...]:
+    """Return the encodings, of UTF-16 and UTF-32, that read a text which begins with `first`; () if none.
+
+    By the byte order mark, or without one by the text: read in the right encoding it has line ends, begins
+    like JSON or is mostly ASCII (a long first line), and has hardly any control characters; a misread
+    encoding of one byte per character gives many.
+    """
+    for mark, names in _WIDE_MARKS.items():
+        if first.startswith(mark):
+            return names
+    if b"\0" not in first or _count_odd(first.decode("latin-1")) < _MIN_ODD * len(first):
+        return ()
+    for name in _WIDE:
+        try:
+            text = codecs.getincrementaldecoder(name)().decode(first)
+        except UnicodeDecodeError:
+            continue
+        has_structure = (
+            "\n" in text
+            or "\r" in text
+            or text.lstrip().startswith(("{", "["))
+            or sum(map(str.isascii, text)) > _MIN_ASCII * len(text)
+        )
+        if has_structure and _count_odd(_NEWER.sub("", text)) <= _MAX_ODD * len(text):
+            return (name,)
+    return ()
+
+
+def recode_first(first: bytes, encoding: str) -> bytes:
+    """Return the first bytes of a text in UTF-8, by its encoding if that is UTF-16 or UTF-32."""
+    declared = (encoding,) if encoding.startswith(("utf-16", "utf-32")) else ()
+    found = find_wide_encodings(first) or declared
+    return first.decode(found[0], "ignore").encode() if found else first
+
+
+def _count_odd(text: str) -> int:
+    """Return the number of characters that a text does not have."""
+    return sum(unicodedata.category(each) in _NOT_TEXT and each not in "\t\r\n" for each in text)
 
 
 class TextFile:
@@ -29,12 +91,7 @@ class TextFile:
     """
 
     def __init__(self, path: Path, encoding: str) -> None:
-        """Open a file.
-
-        Raises:
-            PathError: The file cannot be opened.
-            SourceError: The first bytes identify a file that is not text.
-        """
+        """Open a file."""
         self.path = path
         self.position = 0
         self._encoding = encoding
@@ -46,6 +103,20 @@ class TextFile:
         content = None if self._is_gzip else name_content(first)
         if content not in (None, "JSON"):
             raise SourceError("not a text file", path=path, expected="text", got=content)
+        self._check_encoding(inflate_first(first, FIRST_BYTES) if self._is_gzip else first)
+
+    def _check_encoding(self, first: bytes) -> None:
+        fitting = find_wide_encodings(first)
+        if not fitting or self._encoding in fitting:
+            return
+        mark = " with a byte order mark" if len(fitting) > 1 else " without a byte order mark"
+        raise SourceError(
+            "text",
+            path=self.path,
+            expected=self._encoding.upper(),
+            got=f"{fitting[0].upper()}{mark}",
+            advice=f"Specify the encoding: `encoding='{fitting[0]}'`.",
+        )
 
     @property
     def num_bytes(self) -> int:
@@ -56,9 +127,6 @@ class TextFile:
         """Yield the text from its beginning, in UTF-8; it may still begin with a byte order mark.
 
         Bytes that are declared as UTF-8 are not checked here, but by the parser.
-
-        Raises:
-            SourceError: The compressed stream is damaged, or bytes are not valid in the encoding.
         """
         self.position = 0
         return self._inflated() if self._is_utf8 else self._recoded(self._inflated())
@@ -119,8 +187,6 @@ class TextFile:
     ) -> SourceError:
         """Return the error for bytes that are not valid in the encoding; `offset` is after inflating."""
         other = "latin-1" if self._is_utf8 else "utf-8"
-        if got.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and offset == 0:
-            other = "utf-16"
         return SourceError(
             "text",
             path=self.path,
@@ -129,7 +195,7 @@ class TextFile:
             offset=offset,
             expected=self._encoding.upper(),
             got=f"0x{got.hex()}",
-            advice=f"If the file has another encoding, specify it: encoding='{other}' (--encoding {other}).",
+            advice=f"If the file has another encoding, specify it: `encoding='{other}'`.",
         )
 
 

@@ -1,6 +1,6 @@
 """Frequencies of values: exact counts of integers in a small range, and bounded counts of any values.
 
-In: the values of blocks. Out: `Frequency`, which merges with those of other blocks.
+In: the values of blocks. Out: `Frequency`, which merges with counts of other blocks.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Histogram:
 
     @classmethod
     def of(cls, values: NDArray[np.int64]) -> Histogram | None:
-        """Count integers, of which there is one at least; None if they lie too wide apart."""
+        """Count one or more integers; None if they lie too wide apart."""
         low, high = int(values.min()), int(values.max())
         if high - low >= MAX_RANGE:
             return None
@@ -136,7 +136,7 @@ class Frequency:
         return frequency
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Return the counts without those of the core, which cannot be pickled."""
+        """Return the counts without the object of the core, which cannot be pickled."""
         counts = self._counts if self._tally is None else self._entries()
         return self.max_values, self.is_complete, self._num_seen, counts, self.histogram
 
@@ -174,8 +174,7 @@ class Frequency:
     def most_common(self, limit: int | None = None) -> list[tuple[Any, int]]:
         """Return the values kept with their counts, frequent ones first, equally frequent ones in order.
 
-        Args:
-            limit: How many at most.
+        `limit`: how many at most.
         """
         if self.histogram is not None:
             values, counts = self.histogram.entries()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from penstock.columns import Bytes, Column, Dense, Mask, Ragged
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
 from penstock.schema.scalar import Bytes as BytesField
@@ -271,6 +272,7 @@ def _as_bytes(column: Bytes | Deferred, rows: Selection) -> Bytes:
 MEASURES: dict[type[Field], Callable[[FieldMeasure, Any, Any, Selection, int], None]] = {
     Number: _measure_numbers,
     Category: _measure_category,
+    Date: _measure_numbers,
     Text: _measure_text,
     Image: _measure_image,
     BytesField: _measure_bytes,

@@ -18,7 +18,7 @@ from penstock.columns import Mask
 
 
 class Moments:
-    """What is known of many numbers; the mean, the spread and the extremes are those of the finite ones.
+    """Statistics of many numbers; mean, spread and extremes describe the finite ones.
 
     Attributes:
         num_values: How many there are, finite or not.
@@ -52,7 +52,7 @@ class Moments:
 
     @classmethod
     def of_counts(cls, values: NDArray[np.int64], counts: NDArray[np.int64]) -> Moments:
-        """Measure integers that were counted, of which there is one at least."""
+        """Measure one or more integers that were counted."""
         moments = cls()
         moments._note(values)
         moments.num_zero = int(counts[values == 0].sum())
@@ -165,7 +165,7 @@ _MEASURES: dict[np.dtype[Any], Callable[[NDArray[Any], Mask | None], _native.Mea
 
 
 def _as_numbers(values: NDArray[Any]) -> NDArray[Any]:
-    """Return numbers in a type that the core measures; those of uint64 beyond int64 are rounded."""
+    """Return numbers in a type that the core measures; uint64 beyond int64 is rounded."""
     if values.dtype in _MEASURES:
         return values
     if values.dtype.kind == "f":

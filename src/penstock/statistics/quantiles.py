@@ -152,7 +152,7 @@ class Selection:
         return cls(None, keys, by_key, len(keys)).where(keep)
 
     def where(self, present: Mask | None) -> Selection:
-        """Select those of the rows for which `present` is True; None is for all."""
+        """Select the rows for which `present` is True; None is for all."""
         if present is None:
             return self
         keep = present if self.keep is None else self.keep & present

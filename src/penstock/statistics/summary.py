@@ -113,12 +113,8 @@ def dump_statistics(num_rows: int, fields: Mapping[str, FieldStatistics]) -> dic
 def load_statistics(form: object, root: str = "$") -> dict[str, FieldStatistics]:
     """Return the statistics of each field from their JSON form.
 
-    Args:
-        form: The JSON form, after `json.loads`.
-        root: Path of the JSON form itself, for errors.
-
-    Raises:
-        SchemaError: The JSON form is not what `dump_statistics` returns; `field` is the path of the fault.
+    `form`: the JSON form, after `json.loads`. Raises SchemaError: the JSON form is not what `dump_statistics`
+    returns; `field` is the path of the fault.
     """
     value = JsonValue(form, Document("statistics", root=root))
     value.object("num_rows", "fields")

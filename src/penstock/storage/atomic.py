@@ -45,16 +45,9 @@ class AtomicFile:
     ) -> None:
         """Create the temporary file.
 
-        Args:
-            path: Final path of the file.
-            overwrite: Whether to replace an existing file.
-            planned_bytes: Final size in bytes, if known, for the error message when the disk is full.
-            syncs_folder: Whether to sync the folder after the rename. To write many files to one folder, pass
-                False and call `sync_folder` once.
-
-        Raises:
-            PathError: The file exists, and `overwrite` is False; or the path is one of an object store.
-            WriteError: The file cannot be created.
+        `planned_bytes`: final size in bytes, if known, for the error message when the disk is full.
+        `syncs_folder`: whether to sync the folder after the rename. To write many files to one folder, pass
+        False and call `sync_folder` once.
         """
         self.path = path
         self.num_bytes = 0
@@ -82,11 +75,7 @@ class AtomicFile:
         return self._fd < 0
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append bytes.
-
-        Raises:
-            WriteError: The disk is full, or fails; or the file is closed.
-        """
+        """Append bytes."""
         rest = memoryview(data)
         if self.is_closed:
             raise WriteError("the file is already closed", path=self.path)
@@ -112,12 +101,7 @@ class AtomicFile:
         self._num_sent = min(self._num_sent, num_bytes)
 
     def commit(self) -> None:
-        """Rename the file to its final name; does nothing after `discard`.
-
-        Raises:
-            PathError: Another program has created the file, and `overwrite` is False.
-            WriteError: The disk is full, or fails.
-        """
+        """Rename the file to its final name; does nothing after `discard`."""
         if self.is_closed:
             return
         if not self._overwrite:
@@ -206,22 +190,14 @@ def write_failure(path: Path, error: OSError, more: str = "") -> WriteError:
 
 
 def refuse_existing(path: Path) -> None:
-    """Refuse to overwrite a file.
-
-    Raises:
-        PathError: It exists.
-    """
+    """Refuse to overwrite a file."""
     if os.path.lexists(path):
-        advice = "Choose another name, or overwrite it with --overwrite (in Python: overwrite=True)."
+        advice = "Choose another name, or overwrite it: `overwrite=True`."
         raise PathError("already exists", path=path, advice=advice)
 
 
 def _refuse_store_name(path: Path) -> None:
-    """Refuse a path such as `s3:/bucket/key`, which `pathlib` makes of one in an object store.
-
-    Raises:
-        PathError: It is one, and no such folder exists.
-    """
+    """Refuse a path such as `s3:/bucket/key`, which `pathlib` makes of one in an object store."""
     first = path.parts[0] if path.parts else ""
     if first.removesuffix(":") in SCHEMES and first.endswith(":") and not os.path.lexists(first):
         raise PathError(
@@ -249,9 +225,6 @@ def reserve_blocks(fd: int, num_bytes: int) -> None:
     """Reserve the first `num_bytes` bytes of a file; where it is shorter, they are zeros.
 
     A full disk is an error here, and not a signal when a mapping of the file is written to.
-
-    Raises:
-        OSError: The disk is full.
     """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, num_bytes)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from typing import Any
+from pathlib import PurePath
+from typing import Any, Final, Literal, NamedTuple
 
 from penstock._native import masked_crc32c
 from penstock.columns import Compression
@@ -85,8 +86,9 @@ def name_content(first: bytes) -> str | None:
         return "an HTML page (perhaps a failed download)"
     if text.startswith((b"<?xml", b"<error")):
         return "an XML document (perhaps a failed download)"
+    start = first[8:12] if first.startswith(b"RIFF") else first  # of a container, what it holds
     for magic, name in _MAGICS.items():
-        if first.startswith(magic):
+        if start.startswith(magic):
             return name
     # A record of 123 or 91 bytes begins with the same byte, but followed by zeros: the rest of its length.
     if text.startswith((b"{", b"[")) and b"\0" not in first[:8]:
@@ -98,6 +100,9 @@ _MAGICS = {
     b"PK\x03\x04": "a ZIP archive",
     b"PAR1": "a Parquet file",
     b"ARROW1": "an Arrow file",
+    b"\xd0\xcf\x11\xe0": "an Excel file",
+    b"GIF8": "a GIF image",
+    b"WEBP": "a WebP image",
     b"\x28\xb5\x2f\xfd": "a Zstandard stream (only gzip and zlib are supported)",
     b"\xff\xd8\xff": "a JPEG image",
     b"\x89PNG": "a PNG image",
@@ -109,6 +114,83 @@ _MAGICS = {
 }
 
 
+_TABLES: Final = {
+    ".csv": "a CSV file",
+    **dict.fromkeys((".tsv", ".tab"), "a TSV file"),
+    ".json": "a JSON file",
+    **dict.fromkeys((".jsonl", ".ndjson"), "a JSON lines file"),
+    **dict.fromkeys((".parquet", ".pq"), "a Parquet file"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "an Arrow file"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls"), "an Excel file"),
+    ".ods": "an OpenDocument spreadsheet",
+    ".zip": "a ZIP archive",
+    **dict.fromkeys((".tar", ".tgz"), "a tar archive"),
+}
+_IMAGES: Final = {
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "a JPEG image"),
+    **{f".{name}": f"a {name.upper()} image" for name in ("png", "gif", "bmp")},
+    ".webp": "a WebP image",
+}
+_ARRAYS: Final = {".npy": "a NumPy array", ".npz": "NumPy arrays"}
+_DATABASES: Final = {".duckdb": "a DuckDB file"}
+_PACKED: Final = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+
+
+class ForeignContent(NamedTuple):
+    """What a file is that is not a TFRecord file.
+
+    Attributes:
+        name: The format, such as `a CSV file`; None if it is unknown.
+        use: How its data is read: `ps.convert` reads it as a "table", or it is one of "images", an "array", a
+            "database"; None if the file is of no use, or unknown.
+    """
+
+    name: str | None
+    use: Literal["table", "images", "array", "database"] | None = None
+
+
+def describe_content(file_name: str, first: bytes) -> ForeignContent:
+    """Return what a file is, by its first bytes and by its name where these leave it open."""
+    suffixes = PurePath(file_name.lower()).suffixes
+    packing = _PACKED.get(suffixes[-1]) if suffixes else None
+    suffix = next(reversed(suffixes[:-1] if packing else suffixes), "")
+    if find_compression(first) == "gzip":
+        first = inflate_first(first, FIRST_BYTES)
+    known = name_content(first)
+    if known is not None and not known.startswith(_OUTER):
+        use: Any = "table" if known in _TABLES.values() else "images" if known in _IMAGES.values() else None
+        return ForeignContent(known, "array" if known in _ARRAYS.values() else use)
+    if suffix in _TABLES or known == "JSON" or (known is None and _is_text_table(first)):
+        name = _TABLES.get(suffix, "JSON" if known == "JSON" else "a CSV file")
+        return ForeignContent(f"{name} compressed with {packing}" if packing else name, "table")
+    for names, each in ((_IMAGES, "images"), (_ARRAYS, "array"), (_DATABASES, "database")):
+        if suffix in names:
+            use = each
+            return ForeignContent(names[suffix], use)
+    if known is None and len(first) >= _HEADER_BYTES and _is_text(first):
+        return ForeignContent("text")
+    return ForeignContent(known)
+
+
+_HEADER_BYTES: Final = 12  # fewer may be the beginning of a record
+_OUTER: Final = ("JSON", "a ZIP archive", "a bzip2", "an xz")  # the name says more
+
+
+def _is_text(first: bytes) -> bool:
+    text = first.decode("utf-8", "ignore")
+    return len(first) - len(text.encode()) < 4 and all(
+        each.isprintable() or each in "\t\r\n" for each in text
+    )
+
+
+def _is_text_table(first: bytes) -> bool:
+    """Return whether the first lines of a text have equally many delimiters."""
+    lines = [line for line in first.splitlines()[:3] if line.strip()][:2]
+    return _is_text(first) and any(
+        len(lines) == 2 and lines[0].count(each) == lines[1].count(each) > 0 for each in (b",", b";", b"\t")
+    )
+
+
 READ_BYTES = 64 << 10  # compressed bytes per read
 CHUNK_BYTES = 1 << 20  # decompressed bytes per chunk
 MAX_RATIO = 1000  # deflate reaches 1032:1 on constant bytes; real shards stay far below
@@ -117,11 +199,7 @@ _RAW_DEFLATE = -15
 
 
 def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a compressed file.
-
-    Raises:
-        CorruptRecordError: With `field="compression"`, after all bytes that could be decompressed.
-    """
+    """Yield the decompressed bytes of a compressed file."""
     source = _Source(file)
     total = 0
     first = True

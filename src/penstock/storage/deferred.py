@@ -1,7 +1,7 @@
 """Large byte strings that stay in their files, or in the objects of a source, until their record is written.
 
 In: sizes, hashes and digests of the values, and where they are. Out: `Deferred`, a column that only
-conversion has, beside those of `penstock.columns`.
+conversion has, beside the columns of `penstock.columns`.
 """
 
 from __future__ import annotations

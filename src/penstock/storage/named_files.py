@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from penstock.errors import NoSuchPathError, OptionError, importing
+from penstock.errors import NoSuchPathError, OptionError
 from penstock.storage.request_threads import MAX_REQUESTS, call_ahead
+from penstock.storage.store_client import load_store
 from penstock.storage.store_path import SCHEMES, StorePath, is_store_path, parse_store_path
 
 MAX_FILE_BYTES: Final = 2**31 - 1
@@ -39,7 +40,7 @@ _URLS: Final = tuple(f"{scheme}://" for scheme in SCHEMES)
 class RefusedNameError(OSError):
     """A cell names a file that cells may not name."""
 
-    advice = "If the table may read it, allow the folder: --files-from URL, in Python files_from=['s3://bucket/…']."
+    advice = "If the table may read it, allow the folder: `files_from=[URL]`."
 
 
 class NamedFiles(NamedTuple):
@@ -58,11 +59,7 @@ class NamedFiles(NamedTuple):
     allowed: tuple[str, ...] = ()
 
     def resolve(self, name: str) -> str:
-        """Return the absolute path or the URL of a file; "" for an empty name.
-
-        Raises:
-            RefusedNameError: Cells may not name this file.
-        """
+        """Return the absolute path or the URL of a file; "" for an empty name."""
         if not name:
             return ""
         if name[:8].lower().startswith(_URLS):
@@ -130,9 +127,7 @@ def _is_below(path: StorePath, folder: StorePath) -> bool:
 def read_file(path: str, stop: int | None = None) -> bytes:
     """Return the bytes of a regular file, or of an object of a store, all or the first `stop`.
 
-    Raises:
-        OSError: The file cannot be read; `explain` returns the reason.
-        StoreError: The store does not answer, or refuses. That is not a fault of the file.
+    Raises OSError: the file cannot be read; `explain` returns the reason.
     """
     if is_store_path(path):
         return _read_object(parse_store_path(path), stop)
@@ -160,11 +155,8 @@ def read_file(path: str, stop: int | None = None) -> bytes:
 
 
 def _read_object(path: StorePath, stop: int | None) -> bytes:
-    with importing(f"{path.scheme}://", "cloud"):
-        from penstock.storage.object_store import fetch  # noqa: PLC0415 - with obstore
-
     try:
-        return bytes(fetch(path, 0, stop, max_bytes=MAX_FILE_BYTES).data)
+        return bytes(load_store(path).fetch(path, 0, stop, max_bytes=MAX_FILE_BYTES).data)
     except NoSuchPathError:
         raise OSError(errno.ENOENT, "no such object", str(path)) from None
 
@@ -173,9 +165,6 @@ def read_files(paths: Iterable[str | None]) -> Iterator[bytes | OSError | None]:
     """Yield the content of each file, or why it cannot be read; None for None.
 
     Objects of stores are requested ahead of the caller, up to 32 at a time.
-
-    Raises:
-        StoreError: A store does not answer, or refuses.
     """
     return _read_each(paths, None)
 

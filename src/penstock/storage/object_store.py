@@ -38,6 +38,7 @@ from penstock.errors import (
 )
 from penstock.foundation.job_window import give_up_if_stopped
 from penstock.storage.object_version import (
+    NoRangesError,
     StoreObject,
     changed_object,
     demand_version,
@@ -108,19 +109,9 @@ def fetch(
 ) -> Fetched:
     """Return bytes of an object.
 
-    Args:
-        path: Path of the object.
-        start: Offset of the first byte.
-        stop: Exclusive end, which may be larger than the object. Defaults to the end of the object.
-        etag: Version that the object must have, as in `StoreObject`; None for any.
-        max_bytes: Size of the largest object that is read at all.
-
-    Raises:
-        NoSuchPathError: There is no such object.
-        OSError: The object is larger than `max_bytes`; `errno` is EFBIG.
-        ChangedFileError: The object is another version.
-        NoRangesError: The server does not support ranges.
-        StoreError: The store does not answer, or refuses.
+    `stop`: exclusive end, which may be larger than the object. Defaults to the end of the object. `etag`:
+    version that the object must have, as in `StoreObject`; None for any. `max_bytes`: size of the largest
+    object that is read at all. Raises OSError: the object is larger than `max_bytes`; `errno` is EFBIG.
     """
     options = demand_version(etag)
     if start or stop is not None:
@@ -142,11 +133,7 @@ def fetch(
 
 
 def look_up(path: StorePath) -> StoreObject | None:
-    """Return what the store knows about an object; None if there is no such object.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
-    """
+    """Return what the store knows about an object; None if there is no such object."""
     try:
         meta = _repeat(path, lambda: obstore.head(_open(path), path.key))
     except NoSuchPathError:
@@ -157,14 +144,7 @@ def look_up(path: StorePath) -> StoreObject | None:
 def stream(path: StorePath, *, etag: str | None = None) -> Iterator[memoryview]:
     """Yield all bytes of an object by one request, so that they are of one version whatever the server is.
 
-    Args:
-        path: Path of the object.
-        etag: Version that the object must have, as in `StoreObject`; None for any.
-
-    Raises:
-        NoSuchPathError: There is no such object.
-        ChangedFileError: The object is another version.
-        StoreError: The store does not answer, or refuses, or its answer breaks off.
+    `etag`: version that the object must have, as in `StoreObject`; None for any.
     """
     answer = _repeat(path, lambda: obstore.get(_open(path), path.key, options=demand_version(etag)))  # type: ignore[arg-type]
     found = describe_object(path, answer.meta)
@@ -181,12 +161,7 @@ def stream(path: StorePath, *, etag: str | None = None) -> Iterator[memoryview]:
 
 
 def list_objects(folder: StorePath) -> Iterator[StoreObject]:
-    """Yield all objects below a folder, sorted by key.
-
-    Raises:
-        PathError: The protocol cannot list objects.
-        StoreError: The store does not answer, or refuses.
-    """
+    """Yield all objects below a folder, sorted by key."""
     _refuse_unlisted(folder)
 
     def list_all() -> list[StoreObject]:
@@ -218,12 +193,7 @@ def _is_folder(path: StorePath, folders: set[str]) -> bool:
 
 
 def list_prefixes(folder: StorePath) -> list[str]:
-    """Return the names of the folders directly in a folder.
-
-    Raises:
-        PathError: The protocol cannot list objects.
-        StoreError: The store does not answer, or refuses.
-    """
+    """Return the names of the folders directly in a folder."""
     _refuse_unlisted(folder)
     prefix = f"{folder.key}/" if folder.key else None
     found = _repeat(folder, lambda: obstore.list_with_delimiter(_open(folder), prefix))
@@ -240,32 +210,19 @@ def _refuse_unlisted(folder: StorePath) -> None:
 
 
 def put(path: StorePath, data: bytes) -> None:
-    """Write an object, whether or not it exists.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
-    """
+    """Write an object, whether or not it exists."""
     _refuse_read_only(path)
     _repeat(path, lambda: obstore.put(_open(path), path.key, data, use_multipart=False))
 
 
 def copy(source: StorePath, target: StorePath) -> None:
-    """Copy an object inside a bucket, whether or not the target exists; its bytes stay in the store.
-
-    Raises:
-        NoSuchPathError: There is no such object.
-        StoreError: The store does not answer, or refuses.
-    """
+    """Copy an object inside a bucket, whether or not the target exists; its bytes stay in the store."""
     _refuse_read_only(target)
     _repeat(source, lambda: obstore.copy(_open(source), source.key, target.key))
 
 
 def put_file(path: StorePath, file: Path) -> None:
-    """Write an object with the content of a local file, in parts. The object appears when it is complete.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
-    """
+    """Write an object with the content of a local file, in parts. The object appears when it is complete."""
     _refuse_read_only(path)
     _repeat(
         path,
@@ -285,13 +242,7 @@ def put_if(path: StorePath, data: bytes, etag: str | None) -> bool:
     The data must differ from that of any other writer: an answer may be lost, and then it is the content of
     the object that shows whether it was written.
 
-    Args:
-        path: Path of the object.
-        data: Content of the object.
-        etag: Version that the object must have; None writes it only if there is none.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
+    `etag`: version that the object must have; None writes it only if there is none.
     """
     _refuse_read_only(path)
 
@@ -320,11 +271,7 @@ def put_if(path: StorePath, data: bytes, etag: str | None) -> bool:
 
 
 def delete(paths: Sequence[StorePath]) -> None:
-    """Delete objects of one bucket; those that do not exist are left out.
-
-    Raises:
-        StoreError: The store does not answer, or refuses.
-    """
+    """Delete objects of one bucket; those that do not exist are left out."""
     for start in range(0, len(paths), 500):
         some = paths[start : start + 500]
         _refuse_read_only(some[0])
@@ -353,10 +300,6 @@ def _refuse_read_only(path: StorePath) -> None:
 
 class _TooLargeError(OSError):
     """An object is larger than the caller reads."""
-
-
-class NoRangesError(StoreError):
-    """A server answers with the whole object where a part of it was requested."""
 
 
 class _ShortAnswerError(Exception):

@@ -9,10 +9,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
-from penstock.errors import ChangedFileError
+from penstock.errors import ChangedFileError, StoreError
 from penstock.storage.store_path import StorePath
 
 _MODIFIED: Final = "modified %Y-%m-%dT%H:%M:%SZ"
+
+
+class NoRangesError(StoreError):
+    """A server answers with the whole object where a part of it was requested."""
 
 
 class StoreObject(NamedTuple):
@@ -33,12 +37,7 @@ class StoreObject(NamedTuple):
 def refuse_other_version(found: StoreObject, etag: str | None) -> None:
     """Check that an answer is about the version that was demanded; some servers ignore conditions.
 
-    Args:
-        found: Description in the answer.
-        etag: Version that the object must have, as in `StoreObject`; None for any.
-
-    Raises:
-        ChangedFileError: It is another version.
+    `etag`: version that the object must have, as in `StoreObject`; None for any.
     """
     # A server that compared a strong ETag may leave it out of its answer.
     is_compared = etag is not None and _is_strong(etag) and (found.etag is None or not _is_strong(found.etag))

@@ -71,20 +71,13 @@ class OpenFile:
 
         The time of the last change is ignored, because a shard may get a hard link or new permissions while
         it is read, for instance from a backup. See `check_untouched`.
-
-        Raises:
-            ChangedFileError: Its size or modification time has changed.
         """
         status = os.fstat(self.fd)  # called for each read, so kept fast
         if (status.st_size, status.st_mtime_ns, status.st_ino) != (since.size, since.mtime_ns, since.inode):
             raise_changed(self.path, since, self._identity_now())
 
     def check_untouched(self, since: FileIdentity) -> None:
-        """Check that neither content nor metadata have changed; modification times can be forged.
-
-        Raises:
-            ChangedFileError: Content or metadata have changed.
-        """
+        """Check that neither content nor metadata have changed; modification times can be forged."""
         now = self._identity_now()
         if now != since:
             raise_changed(self.path, since, now)
@@ -134,11 +127,7 @@ class OpenFile:
 
 
 def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoReturn:
-    """Raise the error for a file that has changed.
-
-    Raises:
-        ChangedFileError: Always.
-    """
+    """Raise the error for a file that has changed."""
     what, expected, got = "size", since.size, now.size
     if expected == got:
         what, expected, got = "modification time", since.mtime_ns, now.mtime_ns
@@ -210,11 +199,7 @@ class KeptFiles:
         self._files: OrderedDict[Path, OpenFile] = OrderedDict()
 
     def open(self, path: Path) -> OpenFile:
-        """Return the file, open.
-
-        Raises:
-            PathError: It cannot be opened.
-        """
+        """Return the file, open."""
         with self._lock:
             file = self._files.get(path)
             if file is None:
@@ -250,23 +235,13 @@ class KeptFile:
         self._files = files
 
     def open(self) -> OpenFile:
-        """Return the file, open.
-
-        Raises:
-            PathError: It cannot be opened.
-            ChangedFileError: It has changed.
-        """
+        """Return the file, open."""
         file = self._files.open(self.path)
         file.check_unchanged(self._identity)
         return file
 
     def check(self) -> None:
-        """Check that the file at the path is still the one that was opened.
-
-        Raises:
-            MissingShardError: The file no longer exists.
-            ChangedFileError: It is another file, or its content has changed.
-        """
+        """Check that the file at the path is still the one that was opened."""
         try:
             status = os.stat(self.path)  # noqa: PTH116 - called per shard and epoch: the fastest way
         except FileNotFoundError as error:

@@ -12,15 +12,23 @@ import re
 import reprlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from penstock.errors import NoSuchPathError, OptionError, PathError, importing
 from penstock.storage.compression import FIRST_BYTES, begins_with_record
-from penstock.storage.open_file import OpenFile
-from penstock.storage.store_path import AnyPath, StorePath, is_store_path, parse_store_path, split_pattern
-
-if TYPE_CHECKING:
-    from penstock.storage.remote_file import RemoteFile  # obstore, which only object stores need
+from penstock.storage.disk import Disk
+from penstock.storage.location import Location
+from penstock.storage.open_file import FileIdentity, OpenFile
+from penstock.storage.remote_file import RemoteFile
+from penstock.storage.store_client import load_store
+from penstock.storage.store_path import (
+    AnyPath,
+    StorePath,
+    as_path,
+    is_store_path,
+    parse_store_path,
+    split_pattern,
+)
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
@@ -40,15 +48,33 @@ _HIDDEN = (".", "_")
 _PATH_ADVICE = "Pass a file, a list of files, a glob pattern or a folder."
 
 
+def locate(path: PathLike) -> Location:
+    """Return the location that a path names; a location as it is."""
+    if isinstance(path, Location):
+        return path
+    parsed = as_path(path)
+    if isinstance(parsed, Path):
+        return Disk(parsed)
+    with importing(f"{parsed.scheme}://", "cloud"):
+        from penstock.storage.stored import Stored  # noqa: PLC0415 - obstore, which only stores need
+
+    return Stored(parsed)
+
+
 def is_named_like_tfrecord(name: str) -> bool:
     """Return whether a file has the name of a TFRecord file."""
     return _DATA_FILE.search(name) is not None
 
 
-def is_tfrecord(path: Path) -> bool:
-    """Return whether a file is a TFRecord file, by its name or otherwise by its first bytes."""
+def is_tfrecord(path: AnyPath) -> bool:
+    """Return whether a file is a TFRecord file, by its name or otherwise by its first bytes.
+
+    Of an object in a store, the name alone decides: a request per object would take too long.
+    """
     if is_named_like_tfrecord(path.name):
         return True  # if it is damaged, or another format, opening it is an error
+    if not isinstance(path, Path):
+        return False
     try:
         if not path.is_file():
             return False
@@ -62,10 +88,6 @@ def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[AnyPath], boo
     """Return the files for `paths`, and whether each file was named explicitly.
 
     A file counts once, under the first of its names: `a`, `./a` and a link to `a` are the same file.
-
-    Raises:
-        OptionError: The argument is neither a path nor several paths.
-        NoSuchPathError: A path does not exist, a pattern matches nothing, or a folder has no TFRecord file.
     """
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
@@ -84,21 +106,13 @@ def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[AnyPath], boo
 
 
 def find_local_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[Path], bool]:
-    """Return the files for `paths` as `find_files` does; paths in object stores are refused.
-
-    Raises:
-        PathError: A path is in an object store.
-    """
+    """Return the files for `paths` as `find_files` does; paths in object stores are refused."""
     files, by_name = find_files(paths)
     return [refuse_remote(file) for file in files], by_name
 
 
 def refuse_remote(path: AnyPath) -> Path:
-    """Return a local path.
-
-    Raises:
-        PathError: It is in an object store, where this is not supported.
-    """
+    """Return a local path."""
     if isinstance(path, StorePath):
         advice = "Copy it to a local folder first."
         raise PathError("is in an object store, where this is not supported", path=path, advice=advice)
@@ -149,26 +163,37 @@ def find_matches(given: object) -> list[Path]:
     return sorted(Path(match) for match in glob.glob(path, recursive=True))  # noqa: PTH207
 
 
+def find_given(given: PathLike) -> tuple[Sequence[AnyPath], AnyPath | None]:
+    """Return the files that a path or a pattern names; or no file, and the folder that the path names."""
+    if is_store_path(given):
+        path = parse_store_path(given)
+        found = find_objects(path)
+        return ([], path) if found != [path] and split_pattern(path) is None else (found, None)
+    name = os.fspath(given)  # which may be bytes
+    if isinstance(name, str) and os.path.isdir(name):  # noqa: PTH112 - Path.is_dir raises for a long name
+        return [], Path(name)
+    return find_local_files(given)[0], None
+
+
+def refuse_irregular(path: AnyPath) -> None:
+    """Reject a local path of something else than a regular file."""
+    if isinstance(path, Path) and path.exists() and not path.is_file():
+        raise PathError("not a regular file", path=path, advice="Pass a file, a glob or a folder.")
+
+
 def find_objects(path: StorePath) -> list[StorePath]:
-    """Return the objects that a path in a store names: itself, all below it, or those of a pattern.
-
-    Raises:
-        NoSuchPathError: There is none.
-        StoreError: The store does not answer, or refuses.
-    """
-    with importing(f"{path.scheme}://", "cloud"):
-        from penstock.storage.object_store import list_objects, look_up  # noqa: PLC0415
-
-    if path.key and look_up(path) is not None:  # also with a bracket, as local files
+    """Return the objects that a path in a store names: itself, all below it, or those of a pattern."""
+    store = load_store(path)
+    if path.key and store.look_up(path) is not None:  # also with a bracket, as local files
         return [path]
     pattern = split_pattern(path)
     if pattern is not None:
         folder, keys = pattern
-        found = [each.path for each in list_objects(folder) if keys.fullmatch(each.path.key)]
+        found = [each.path for each in store.list_objects(folder) if keys.fullmatch(each.path.key)]
         if not found:
             raise NoSuchPathError(f"no object matches {str(path)!r}", path=path, advice="Check the pattern.")
         return found
-    found = [each.path for each in list_objects(path)] if path.is_writable else []
+    found = [each.path for each in store.list_objects(path)] if path.is_writable else []
     if not found:
         raise NoSuchPathError("no such object or folder", path=path, advice="Check the path.")
     return found
@@ -241,7 +266,7 @@ def _folder_files(folder: Path) -> list[Path]:
         path=folder,
         expected="files with a TFRecord name or TFRecord content",
         got="none",
-        advice=f"Check the path. For CSV, Parquet or images run: penstock convert {folder} --plan",
+        advice=f"Check the path. For CSV, Parquet or images: `ps.convert({str(folder)!r}, 'OUT')`.",
     )
 
 
@@ -255,22 +280,52 @@ def _suggest_name(path: Path) -> str:
     return f"Did you mean {str(path.parent / near[0])!r}?" if near else "Check the path."
 
 
-def refuse_missing(path: Path) -> None:
-    """Reject a path that does not exist.
+def may_be_folder(path: AnyPath) -> bool:
+    """Return whether a path may be the path of a folder; no request is sent to a store.
 
-    Raises:
-        NoSuchPathError: It does not exist; the message suggests the most similar name.
+    In a store, patterns and names of TFRecord files are no folders.
     """
-    if not os.path.lexists(path):
+    if isinstance(path, Path):
+        return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
+    return not is_named_like_tfrecord(path.name) and split_pattern(path) is None
+
+
+def find_folder(name: str) -> AnyPath | None:
+    """Return the path of a folder; None for other paths, as far as they are known without a request."""
+    path = parse_store_path(name) if is_store_path(name) else Path(name)
+    return path if may_be_folder(path) else None
+
+
+def is_missing(path: AnyPath) -> bool:
+    """Return whether a local path does not exist; nothing in a store is looked up."""
+    return isinstance(path, Path) and not os.path.lexists(path)
+
+
+def is_there(path: AnyPath) -> bool:
+    """Return whether a local path exists; nothing in a store is looked up."""
+    return isinstance(path, Path) and path.exists()
+
+
+def find_local_size(path: AnyPath, otherwise: int) -> int | None:
+    """Return the size of a local file, None if there is none; `otherwise` for an object of a store."""
+    if not isinstance(path, Path):
+        return otherwise
+    return path.stat().st_size if path.is_file() else None
+
+
+def identify_local(path: AnyPath) -> FileIdentity | None:
+    """Return the identity of a local file; None for an object of a store, which has a version instead."""
+    return FileIdentity.from_status(path.stat()) if isinstance(path, Path) else None
+
+
+def refuse_missing(path: AnyPath) -> None:
+    """Reject a local path that does not exist; objects of stores are looked up when they are opened."""
+    if isinstance(path, Path) and is_missing(path):
         raise NoSuchPathError("no such file or folder", path=path, advice=_suggest_name(path))
 
 
 def refuse_inside(target: Path, sources: Iterable[Path]) -> None:
-    """Reject an output folder that contains one of the input files.
-
-    Raises:
-        PathError: Writing there could overwrite the input.
-    """
+    """Reject an output folder that contains one of the input files."""
     resolved = target.resolve()
     for source in sources:
         if source.resolve().parent == resolved:
@@ -287,16 +342,5 @@ def write_name(name: str) -> str:
 
 
 def open_path(path: AnyPath) -> OpenFile | RemoteFile:
-    """Open a file, or an object of a store.
-
-    Raises:
-        PathError: It cannot be opened.
-        MissingPackageError: The package for object stores is not installed.
-        StoreError: The store does not answer, or refuses.
-    """
-    if not isinstance(path, StorePath):
-        return OpenFile(path)
-    with importing(f"{path.scheme}://", "cloud"):
-        from penstock.storage.remote_file import RemoteFile  # noqa: PLC0415
-
-    return RemoteFile(path)
+    """Open a file, or an object of a store."""
+    return RemoteFile(path) if isinstance(path, StorePath) else OpenFile(path)

@@ -56,12 +56,7 @@ class RangeCache:
     """A folder with chunks of objects; safe to use from several threads and processes."""
 
     def __init__(self, folder: Path, limit_bytes: int) -> None:
-        """Describe the folder; nothing is read or made yet.
-
-        Args:
-            folder: Folder of the cache, which need not exist.
-            limit_bytes: Maximum size of all files in it.
-        """
+        """Describe the folder; nothing is read or made yet."""
         self.folder = folder
         self._limit = limit_bytes
         self._lock = ProcessLock()
@@ -72,10 +67,7 @@ class RangeCache:
     def find_object(self, path: StorePath, num_bytes: int, version: str) -> CachedObject:
         """Return the chunks of one version of an object.
 
-        Args:
-            path: Path of the object.
-            num_bytes: Size of the object.
-            version: Identifies the content: a digest or an ETag.
+        `version`: identifies the content: a digest or an ETag.
         """
         key = hashlib.sha256(f"{path}\n{num_bytes}\n{version}".encode()).hexdigest()[:40]
         return CachedObject(self, self.folder / key, num_bytes)
@@ -181,14 +173,10 @@ class CachedObject:
 
 
 def find_cache(limit_bytes: int | None) -> RangeCache | None:
-    """Return the cache of this process; None if there is to be none.
+    """Return the cache of this process; None if caching is off.
 
-    Args:
-        limit_bytes: Maximum size of all files in it, 0 for no cache. None takes the variable
-            `PENSTOCK_STORE_CACHE_BYTES` of the environment, and without it there is no cache.
-
-    Raises:
-        OptionError: The variable is not a whole number.
+    `limit_bytes`: maximum size of all files in it, 0 for no cache. None takes the variable
+    `PENSTOCK_STORE_CACHE_BYTES` of the environment, and without it there is no cache.
     """
     if limit_bytes is None:
         given = os.environ.get(BYTES_VARIABLE) or "0"

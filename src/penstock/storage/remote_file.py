@@ -14,11 +14,11 @@ from typing import Final
 
 from penstock.errors import ChangedFileError, NoSuchPathError, StoreError
 from penstock.foundation.process import ProcessLock
-from penstock.storage.object_store import NoRangesError, fetch, look_up, stream
-from penstock.storage.object_version import refuse_other_version
+from penstock.storage.object_version import NoRangesError, refuse_other_version
 from penstock.storage.open_file import FileIdentity
 from penstock.storage.range_cache import CHUNK_BYTES, CachedObject, RangeCache
 from penstock.storage.request_threads import RANGE_BYTES, call_all, request_threads, wait
+from penstock.storage.store_client import load_store
 from penstock.storage.store_path import StorePath
 
 _RANGES_AHEAD: Final = 8
@@ -36,17 +36,13 @@ class RemoteFile:
     """
 
     def __init__(self, path: StorePath, size: int | None = None, etag: str | None = None) -> None:
-        """Open an object; without a size, the store is asked for it now.
-
-        Raises:
-            NoSuchPathError: There is no such object.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Open an object; without a size, the store is asked for it now."""
         self.path = path
+        self._store = load_store(path)
         self._etag = etag
         self._has_version = True  # as far as is known
         if size is None:
-            found = look_up(path)
+            found = self._store.look_up(path)
             if found is None:
                 raise NoSuchPathError("no such object", path=path, advice="Check the path.")
             size, self._etag = found.num_bytes, found.etag
@@ -72,21 +68,14 @@ class RemoteFile:
     def use_cache(self, cache: RangeCache | None, version: str) -> None:
         """Keep what is read on a local disk, and read what is there from it.
 
-        Args:
-            cache: The cache; None for none.
-            version: Identifies the content of the object; "" if nothing does, and then nothing is kept.
+        `cache`: the cache; None for none. `version`: identifies the content of the object; "" if nothing
+        does, and then nothing is kept.
         """
         if cache is not None and version:
             self._cached = cache.find_object(self.path, self.size, version)
 
     def fetch(self, start: int, stop: int) -> memoryview:
-        """Return a range of bytes by one request, or from the cache.
-
-        Raises:
-            ChangedFileError: The object is another version, or has another size.
-            NoSuchPathError: The object was deleted.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Return a range of bytes by one request, or from the cache."""
         if start >= stop:
             return memoryview(b"")
         if self._cached is None:
@@ -135,7 +124,7 @@ class RemoteFile:
         return [data]
 
     def _request(self, start: int, stop: int) -> memoryview:
-        data, found = fetch(self.path, start, stop, etag=self._etag)
+        data, found = self._store.fetch(self.path, start, stop, etag=self._etag)
         with self._lock:
             etag, self._etag = self._etag, self._etag or found.etag
             self._has_version = self._etag is not None
@@ -146,11 +135,7 @@ class RemoteFile:
         return memoryview(data)
 
     def refuse_missing_version(self) -> None:
-        """Check that the server gives versions, so that parts of two of them cannot be mixed.
-
-        Raises:
-            StoreError: It gives none.
-        """
+        """Check that the server gives versions, so that parts of two of them cannot be mixed."""
         if not self._has_version:
             raise StoreError(
                 "the server gives no version of the object, so that a change while it is read is not noticed",
@@ -186,12 +171,7 @@ class RemoteFile:
         return SequentialReader(self).read
 
     def chunks(self) -> Iterator[memoryview]:
-        """Yield all bytes in order, read ahead; by one request where the server does not allow more.
-
-        Raises:
-            ChangedFileError: The object is another version, or has another size.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Yield all bytes in order, read ahead; by one request where the server does not allow more."""
         reader = SequentialReader(self)
         offset = 0
         while offset < self.size and self._has_version:
@@ -203,7 +183,7 @@ class RemoteFile:
             offset += len(chunk)
             yield chunk
         if offset < self.size:
-            for chunk in stream(self.path, etag=self._etag):
+            for chunk in self._store.stream(self.path, etag=self._etag):
                 offset += len(chunk)
                 yield chunk
             self._refuse_other_size(offset)

@@ -101,9 +101,6 @@ def wait(future: Future[_T]) -> _T:
 
     A call that waits for another one makes it itself, unless it was begun: otherwise all threads could wait
     for calls that no thread is left to make.
-
-    Raises:
-        StoppedError: The loader was closed.
     """
     threads: RequestThreads | None = getattr(_current, "threads", None)
     if threads is not None:
@@ -133,10 +130,9 @@ def call_ahead(
 ) -> Iterator[_T]:
     """Yield the results of functions in order, with up to `most` of them called ahead of the caller.
 
-    Args:
-        calls: The functions; taken when their turn comes.
-        most: Maximum number of results that are pending, or wait for the caller.
-        is_remote: Returns whether a function waits for a store. Others are called by this thread.
+    `calls`: the functions; taken when their turn comes. `most`: maximum number of results that are pending,
+    or wait for the caller. `is_remote`: returns whether a function waits for a store. Others are called by
+    this thread.
     """
     ahead: deque[Future[_T] | Callable[[], _T]] = deque()
     try:

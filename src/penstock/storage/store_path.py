@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 import re
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final, TypeAlias, TypeGuard
 from urllib.parse import quote, unquote
 
@@ -75,11 +75,7 @@ class StorePath:
         return self.parent / name
 
     def relative_to(self, folder: StorePath) -> str:
-        """Return the part of the key after the key of a folder.
-
-        Raises:
-            ValueError: The object is not in the folder.
-        """
+        """Return the part of the key after the key of a folder."""
         prefix = f"{folder.key}/" if folder.key else ""
         if (self.scheme, self.bucket) != (folder.scheme, folder.bucket) or not self.key.startswith(prefix):
             raise ValueError(f"{self} is not in {folder}")
@@ -123,13 +119,13 @@ def is_store_path(path: object) -> TypeGuard[str | os.PathLike[str]]:
     return match is not None and (match["scheme"].lower() in SCHEMES or not os.path.lexists(path))
 
 
-def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
-    """Return a path in an object store.
+def is_url(path: object) -> bool:
+    """Return whether a path is a URL, of an object store or of something else, rather than a local path."""
+    return is_store_path(path)
 
-    Raises:
-        OptionError: The protocol is not supported, the bucket has no valid name, or the path contains
-            credentials.
-    """
+
+def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
+    """Return a path in an object store."""
     if isinstance(path, StorePath):
         return path
     match = _URL.fullmatch(os.fspath(path))
@@ -159,11 +155,7 @@ def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
 
 
 def as_path(path: str | os.PathLike[str]) -> AnyPath:
-    """Return a path as a `Path`, or as a `StorePath` if it names something in an object store.
-
-    Raises:
-        OptionError: It is a path in a store that is not valid, or that has lost a slash.
-    """
+    """Return a path as a `Path`, or as a `StorePath` if it names something in an object store."""
     if is_store_path(path):
         return parse_store_path(path)
     local = Path(path)
@@ -179,13 +171,41 @@ def as_path(path: str | os.PathLike[str]) -> AnyPath:
     return local
 
 
+def resolve_path(path: AnyPath) -> AnyPath:
+    """Return the absolute path that a path leads to: links are resolved."""
+    # Not `Path.resolve`, which raises a RuntimeError for a circular link.
+    return Path(os.path.realpath(path)) if isinstance(path, Path) else path
+
+
+def make_absolute(path: str | os.PathLike[str], folder: str = "") -> str:
+    """Return a path as processes with other working folders find it; links are kept, URLs are absolute.
+
+    `folder`: folder that relative paths start from; "" for the working folder.
+    """
+    return os.fspath(path) if is_store_path(path) else os.fspath(Path(folder, path).absolute())
+
+
+def join_path(folder: AnyPath, path: str) -> AnyPath:
+    """Return a path that is relative to a folder; an absolute path or a URL as it is."""
+    if is_store_path(path):
+        return parse_store_path(path)
+    return Path(path) if Path(path).is_absolute() else folder / path
+
+
+def as_pure_path(path: AnyPath) -> PurePath:
+    """Return an absolute path to compare with others; the first part of a path in a store is its protocol."""
+    return path.absolute() if isinstance(path, Path) else PurePath("/", path.scheme, path.bucket, path.key)
+
+
+def name_folder(folder: AnyPath) -> str:
+    """Return the name of a folder, for messages and manifests."""
+    return folder.resolve().name if isinstance(folder, Path) else folder.name or folder.bucket
+
+
 def take_local_path(path: str | os.PathLike[str], option: str) -> Path:
     """Return the local path of an option that cannot name something in an object store.
 
     Without this, a folder named `s3:` would be created.
-
-    Raises:
-        OptionError: It names something in an object store.
     """
     parsed = as_path(path)
     if isinstance(parsed, StorePath):

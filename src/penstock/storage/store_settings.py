@@ -64,11 +64,7 @@ def clean_text(text: str) -> str:
 
 
 def check_endpoint(endpoint: str) -> str:
-    """Return the address of a server.
-
-    Raises:
-        StoreError: It is not a valid URL. The text is not shown: it may contain a password.
-    """
+    """Return the address of a server."""
     try:
         parts = urlsplit(endpoint)
         is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -125,11 +121,7 @@ _CONNECTION_NAME: Final = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 def read_azure_settings(names: dict[str, str]) -> tuple[dict[str, Any], bool]:
-    """Return the arguments of a client of Azure, and whether it may use plain HTTP.
-
-    Raises:
-        StoreError: The connection string has no account.
-    """
+    """Return the arguments of a client of Azure, and whether it may use plain HTTP."""
     found: dict[str, Any] = {}
     connection = names.get(_CONNECTION_NAME)
     if connection:
@@ -151,7 +143,7 @@ def read_azure_settings(names: dict[str, str]) -> tuple[dict[str, Any], bool]:
 
 
 def find_aws_profile(names: dict[str, str]) -> Any:
-    """Return the credentials of a profile of the user's files; None for those of the environment.
+    """Return the credentials of a profile of the user's files; None to use the environment.
 
     `obstore` reads variables, web identities and machine roles itself; boto3 reads files, if it is installed.
     """

@@ -32,12 +32,6 @@ def average_models(
 
     It shares the weights of the models. Its outputs are probabilities, or numbers as scaled in the batches of
     the pipeline, such that undoing the scaling gives the mean of the numbers in the units of the target.
-
-    Args:
-        models: The models, all for this pipeline.
-        pipeline: Pipeline that makes the inputs.
-        tasks: Task of each target.
-        logits: For each model, whether it returns logits, by target.
     """
     inputs = {
         name: keras.Input(output.shape, dtype=output.dtype, name=name)
@@ -67,7 +61,7 @@ def _call(model: keras.Model, name: str, inputs: Mapping[str, Any], outputs: Map
     taken = find_inputs(model, inputs)
     if taken is None or not is_graph(model):
         return model(next(iter(inputs.values())) if takes_array(model, outputs) else dict(inputs))
-    # As a layer with a name of its own: all built models have the same name, which two layers may not have.
+    # As a layer with a unique name: all built models have the same name, which two layers may not have.
     layer = keras.Model(dict(taken), find_outputs(model), name=name)
     return layer({each: inputs[each] for each in taken})
 

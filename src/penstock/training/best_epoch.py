@@ -1,4 +1,4 @@
-"""Early stopping: average the weights of steps, keep those of the best epoch, stop without improvement.
+"""Early stopping: average the weights of steps, keep the weights of the best epoch, stop without improvement.
 
 In: the metrics of each epoch. Out: Keras callbacks.
 """
@@ -142,6 +142,6 @@ class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
         return [copy_array(averages.get(id(weight), weight)) for weight in self.model.weights]
 
     def restore(self) -> None:
-        """Set the weights of the model to those of the best epoch, if there was one."""
+        """Restore the weights of the best epoch, if there was one."""
         for weight, array in zip(self.model.weights, self.best_weights, strict=bool(self.best_weights)):
             weight.assign(array)

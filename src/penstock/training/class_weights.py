@@ -57,13 +57,7 @@ def compute_class_weights(
 ) -> dict[str, tuple[float, ...]]:
     """Return the class weights of the targets that have any.
 
-    Args:
-        counts: Number of training records of each class, by target.
-        tasks: Task of each target.
-        chosen: "auto", "balanced", "none", or weights by label by target.
-
-    Raises:
-        OptionError: Weights were given for a name that is not a target, or not a label of it.
+    `chosen`: "auto", "balanced", "none", or weights by label by target.
     """
     single = {name: task for name, task in tasks.items() if task.kind in _SINGLE}
     if isinstance(chosen, Mapping):
@@ -81,9 +75,7 @@ def count_classes(
 ) -> dict[str, tuple[int, ...]]:
     """Return the number of records of each class, by target; only for targets with one class per record.
 
-    Args:
-        batches: Targets of all training records, as codes of the pipeline.
-        tasks: Task of each target.
+    `batches`: targets of all training records, as codes of the pipeline.
     """
     counts: dict[str, NDArray[np.int64]] = {
         name: np.zeros(len(task.labels), np.int64) for name, task in tasks.items() if task.kind in _SINGLE

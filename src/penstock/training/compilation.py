@@ -17,8 +17,9 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import is_finite, list_choices, show
 from penstock.model.logits import find_logits
 from penstock.model.task import Task
+from penstock.schema.date import DAY
+from penstock.settings.training import TrainOptions
 from penstock.training.members import MOST_PARTS_WEIGHT, PART_WEIGHT, MeanMetric
-from penstock.training.options import TrainOptions
 
 
 class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
@@ -32,8 +33,8 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         from_logits: Whether outputs are logits.
         class_weights: Weight of the records of each class, by code; None weights all classes alike.
         num_members: Number of members of an ensemble, which are an axis of the outputs; 0 without that axis.
-            The value of the loss is that of their mean prediction, and its gradient is that of the mean of
-            their losses, and of the weighted losses of further outputs on that axis.
+            The value of the loss is the loss of their mean prediction; its gradient is the gradient of the
+            mean of their losses, and of the weighted losses of further outputs on that axis.
         is_robust: Whether errors of numbers beyond one standard deviation count linearly, as in Huber's loss.
     """
 
@@ -106,6 +107,32 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         return values * ops.take(weights, codes, axis=0)
 
 
+class MetricInDays(keras.metrics.Metric):  # type: ignore[misc]
+    """An error of dates in days.
+
+    Attributes:
+        metric: The metric.
+        days: Days of one unit of the dates in a batch.
+    """
+
+    def __init__(self, metric: keras.metrics.Metric, days: float) -> None:
+        super().__init__(name=metric.name, dtype=metric.dtype)
+        self.metric = metric
+        self.days = days
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add the records of a batch."""
+        self.metric.update_state(y_true * self.days, y_pred * self.days, sample_weight)
+
+    def result(self) -> Any:
+        """Return the value of the metric."""
+        return self.metric.result()
+
+    def reset_state(self) -> None:
+        """Forget all records."""
+        self.metric.reset_state()
+
+
 class WarmupCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]
     """Learning rate that rises linearly to a peak, and then falls along a cosine.
 
@@ -141,7 +168,7 @@ class WarmupCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ig
         falling = self.floor + (1.0 - self.floor) * 0.5 * (1.0 + ops.cos(math.pi * part))
         return self.peak * rising * falling
 
-    def get_config(self) -> dict[str, Any]:
+    def get_config(self) -> dict[str, float | None]:
         """Return the constructor's arguments, which Keras requires of every schedule."""
         return {
             "peak": self.peak,
@@ -219,7 +246,7 @@ class CompilePlan:
 
 def plan_compilation(options: TrainOptions, num_steps: int) -> CompilePlan:
     """Return how to compile a model for a run of so many steps; options must be resolved."""
-    # The average of weights begins with those of the first step, which would be most of it in a short run.
+    # The average begins with the weights of the first step, which would be most of it in a short run.
     averaging = min(options.averaging or 0.0, max(0.0, 1 - _AVERAGES / max(1, num_steps)))
     return CompilePlan(
         optimizer=options.optimizer,
@@ -227,7 +254,7 @@ def plan_compilation(options: TrainOptions, num_steps: int) -> CompilePlan:
         weight_decay=options.weight_decay or 0.0,
         warmup_steps=round(num_steps * (options.warmup or 0.0)),
         total_steps=None if options.schedule == "constant" else num_steps,
-        floor=_FLOORS.get(options.schedule or "", 0.0),
+        floor=_FLOORS.get(options.schedule or "", 0.0) if options.final_rate is None else options.final_rate,
         averaging=averaging,
         clip=options.clip,
         loss_weights=options.loss_weights,
@@ -246,21 +273,13 @@ def compile_model(
     The logs contain `loss`, and for a single target its metrics by name; for several targets,
     `<target>_loss` and `<target>_<metric>`. Weights of records apply to losses and metrics.
 
-    Args:
-        model: The model.
-        tasks: Task of each target.
-        plan: Options for compiling.
-        logits: Whether the model returns logits, by target; found out from the model if not given.
-        members: Number of members of an ensemble by target, if outputs have an axis of members; see
-            `members.py`.
-
-    Raises:
-        OptionError: The plan has weights for an unknown target, or not one weight per class.
+    `logits`: whether the model returns logits, by target; found out from the model if not given. `members`:
+    number of members of an ensemble by target, if outputs have an axis of members; see `members.py`.
     """
     _check_targets(tasks, plan)
     found = find_logits(model, tasks) if logits is None else logits
-    losses: dict[str, Any] = {}
-    metrics: dict[str, Any] = {}
+    losses: dict[str, TaskLoss] = {}
+    metrics: dict[str, list[keras.metrics.Metric]] = {}
     for name, task in tasks.items():
         is_logits = bool(found.get(name, False))
         weights, num_members = plan.class_weights.get(name), (members or {}).get(name, 0)
@@ -315,7 +334,16 @@ def make_metrics(task: Task, *, from_logits: bool = False) -> list[keras.metrics
     if task.kind == "multilabel":
         # Over all labels at once: a label that a small split lacks would have a score of 0.
         return [kinds.AUC(name="auc", from_logits=from_logits)]
-    return [kinds.MeanAbsoluteError(name="mae"), kinds.RootMeanSquaredError(name="rmse")]
+    errors = [kinds.MeanAbsoluteError(name="mae"), kinds.RootMeanSquaredError(name="rmse")]
+    return errors if task.unit is None else [MetricInDays(each, _find_days(task)) for each in errors]
+
+
+def _find_days(task: Task) -> float:
+    """Return the days of one unit of a date in a batch; on the log scale, units have no length."""
+    if task.method == "log1p":
+        return 1.0
+    length = 1.0 if task.method == "none" else 1 / task.factor
+    return length / DAY if task.unit == "microseconds" else length
 
 
 def _check_targets(tasks: Mapping[str, Task], plan: CompilePlan) -> None:

@@ -6,16 +6,22 @@ plain line per epoch.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from types import TracebackType
-from typing import Final, NamedTuple, Self, TextIO
+from typing import Final, Literal, NamedTuple, Self, TextIO, TypeAlias
 
 from penstock.foundation.notebook import NotebookLines, is_notebook
 from penstock.foundation.terminal import LiveLines, display_width, pad
-from penstock.training.progress import TrainingProgress
+from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
+
+Verbosity: TypeAlias = Literal[0, 1, 2]
+
+_log = logging.getLogger("penstock")
 
 _MOST_BAR_CHARS: Final = 24
 _FEWEST_BAR_CHARS: Final = 6  # a shorter bar shows nothing
@@ -37,7 +43,7 @@ class TrainingDisplay:
     Args:
         stream: The stream to write to; by default stderr, or the output of a notebook.
         clock: Returns the time in seconds.
-        size: Returns the size of the terminal; that of `stream` by default.
+        size: Returns the size of the terminal; by default of the terminal behind `stream`.
         label: Name of the model, where several are trained; each line begins with it.
         keeps_epochs: Whether one line per epoch stays.
         is_live: Whether there is a line that is overwritten, if the stream allows it; without it there is
@@ -202,3 +208,31 @@ def _format_time(seconds: float) -> str:
     minutes, rest = divmod(max(0, round(seconds)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def showing_progress(watcher: Watcher | None, verbose: Verbosity | None) -> Iterator[Watcher]:
+    """Return the given watcher; without one, a display by `verbose`, see `penstock.train`."""
+    if watcher is not None:
+        yield watcher
+    elif verbose == 0:
+        with _quiet_log():
+            yield SilentWatcher()
+    else:
+        with TrainingDisplay(is_live=verbose != 2) as display:
+            yield display
+
+
+@contextmanager
+def _quiet_log() -> Iterator[None]:
+    """Keep log messages off stderr; handlers that the program has configured still get them."""
+    if _log.hasHandlers():
+        yield
+        return
+    # Without any handler, Python itself writes warnings to stderr.
+    handler = logging.NullHandler()
+    _log.addHandler(handler)
+    try:
+        yield
+    finally:
+        _log.removeHandler(handler)

@@ -9,18 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import keras
 
 from penstock.batch.loader import Loader
 from penstock.bridge.keras import KerasFeed
+from penstock.dataset import Dataset
 from penstock.errors import OptionError
+from penstock.training.progress import Watcher
 
 if TYPE_CHECKING:
     from penstock.bridge.jax_workers import ShareFeed
 
 JAX: Final = "jax"
+
+
+class WorkerLauncher(Protocol):
+    """Object that starts workers, such as `penstock.distributed.workers.Launcher`."""
+
+    def launch(self, folder: Path, data: Dataset, batch_size: int, watcher: Watcher) -> None:
+        """Train in other processes, from the checkpoint in a folder to the end of the run.
+
+        Args:
+            folder: Folder of the run.
+            data: The data set, which workers open again.
+            batch_size: Number of records of a batch, which the workers share.
+            watcher: Object that is notified of progress.
+
+        Raises:
+            WorkerError: Workers were lost several times without progress, or one failed.
+        """
 
 
 @dataclass(frozen=True)
@@ -73,15 +93,7 @@ class Worker:
             keras.distribution.set_distribution(before)
 
     def make_feed(self, share: Loader, whole: Loader) -> ShareFeed:
-        """Return the batches of a loader for Keras, inside `distributing`.
-
-        Args:
-            share: Loader of the part of this worker.
-            whole: Loader of whole batches.
-
-        Raises:
-            OptionError: The devices cannot share the batches.
-        """
+        """Return the batches of a loader for Keras, inside `distributing`."""
         from penstock.bridge.jax_workers import ShareFeed  # noqa: PLC0415 - as above
 
         return ShareFeed(share, whole, keras.distribution.distribution().device_mesh.backend_mesh)
@@ -103,11 +115,7 @@ class SharedLogs(keras.callbacks.Callback):  # type: ignore[misc]
 
 
 def check_backend(option: str) -> None:
-    """Refuse several workers or devices with another backend than JAX.
-
-    Raises:
-        OptionError: The backend of Keras is not JAX.
-    """
+    """Refuse several workers or devices with another backend than JAX."""
     backend = keras.backend.backend()
     if backend != JAX:
         raise OptionError(

@@ -1,20 +1,24 @@
 """The two stages of a run that fine-tunes a pretrained image encoder.
 
-First all other layers are trained while the weights of the encoder are fixed: their first gradients are those
-of random weights, and would spoil it. Then all weights are trained at a lower rate. Each stage is a run in a
-folder of its own, with checkpoints, so that a run that is killed in either is resumed as any other.
+First all other layers are trained while the weights of the encoder are fixed: their first gradients come
+from random weights, and would spoil it. Then all weights are trained at a lower rate. Each stage is a run
+in a separate folder, with checkpoints, so that a run that is killed in either is resumed as any other.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final
 
-from penstock.model.options import ModelOptions
-from penstock.training.options import TrainOptions
+from penstock.settings.model import ModelOptions
+from penstock.settings.training import TrainOptions
+from penstock.training.defaults import count_epochs
+from penstock.training.run_facts import Stage
+from penstock.training.train_plan import TrainPlan
 
 TUNING_RATE: Final = 0.05
-"""Learning rate of the second stage, as a share of that of the first."""
+"""Learning rate of the second stage, as a share of the rate of the first."""
 
 _HEAD_NAME: Final = "head"  # folder of the first stage
 
@@ -37,28 +41,31 @@ def keep_statistics(model: Any) -> None:
                 layer.trainable = False
 
 
-def make_head(training: Any, built_from: ModelOptions) -> Any:
-    """Return the first stage of a `Training`: the same one with a fixed encoder, in a folder of its own."""
-    folder = training.folder / _HEAD_NAME
-    folder.mkdir(exist_ok=True)
+def plan_head(plan: TrainPlan, built_from: ModelOptions) -> TrainPlan:
+    """Return the plan of the first stage: the same one with a fixed encoder."""
     return replace(
-        training,
-        folder=folder,
-        model_options=replace(built_from, fine_tune=False, freeze_image=True),
-        options=replace(training.options, epochs=count_head_epochs(training.options)),
+        plan,
+        model_options=built_from.replace(fine_tune=False, freeze_image=True),
+        options=plan.options.replace(epochs=count_head_epochs(plan.options)),
     )
+
+
+def find_head_folder(folder: Path) -> Path:
+    """Return the folder of the first stage of a run, which is created."""
+    head = folder / _HEAD_NAME
+    head.mkdir(exist_ok=True)
+    return head
 
 
 def count_head_epochs(options: TrainOptions) -> int:
     """Return the number of epochs of the first stage: half as many as the second has."""
-    return max(1, options.num_epochs // 2)
+    return max(1, count_epochs(options) // 2)
 
 
-def describe_stages(options: TrainOptions, built_from: ModelOptions | None) -> dict[str, Any]:
-    """Return the stages of a run for `run.yaml`; nothing for a run that has only one."""
+def describe_stages(options: TrainOptions, built_from: ModelOptions | None) -> tuple[Stage, ...]:
+    """Return the stages of a run; none for a run that has only one."""
     if built_from is None or not built_from.fine_tune:
-        return {}
+        return ()
     rate = options.learning_rate
-    head = {"trained": "head", "epochs": count_head_epochs(options), "learning_rate": rate}
-    every = {"trained": "all", "epochs": options.num_epochs, "learning_rate": rate * TUNING_RATE}
-    return {"stages": [head, every]}
+    head = Stage("head", count_head_epochs(options), rate)
+    return head, Stage("all", count_epochs(options), rate * TUNING_RATE)

@@ -15,9 +15,12 @@ from typing import Final, TypeAlias
 
 from penstock.errors import StateError
 from penstock.storage.atomic import AtomicFile
-from penstock.training.options import is_lower_better
 
 HISTORY_NAME: Final = "history.csv"
+_LOWER_IS_BETTER: Final = {  # words in names of metrics
+    *("loss", "mae", "mse", "mape", "msle", "rmse", "error", "crossentropy", "entropy", "hinge"),
+    *("divergence", "poisson", "cosh", "false"),
+}
 
 VALIDATION_LOSS: Final = "val_loss"
 """The validation loss as Keras computes it, with the penalties on the model's weights."""
@@ -40,11 +43,7 @@ Numbers: TypeAlias = list[float | None]
 
 
 def write_history(folder: Path, rows: Sequence[Row]) -> None:
-    """Write the metrics of all epochs, replacing the file.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-    """
+    """Write the metrics of all epochs, replacing the file."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
     writer = csv.DictWriter(text, names, lineterminator="\n")
@@ -55,11 +54,7 @@ def write_history(folder: Path, rows: Sequence[Row]) -> None:
 
 
 def read_history(folder: Path) -> list[dict[str, float]]:
-    """Return the metrics of all epochs; an empty list if there is no file.
-
-    Raises:
-        StateError: The file was changed, and cannot be read.
-    """
+    """Return the metrics of all epochs; an empty list if there is no file."""
     path = folder / HISTORY_NAME
     if not path.is_file():
         return []
@@ -97,8 +92,7 @@ def pair_curves(metrics: Mapping[str, Numbers]) -> dict[str, dict[str, Numbers]]
 
     Metrics without a finite number are left out, and the loss without penalties if it equals the loss.
 
-    Args:
-        metrics: Metrics as columns, as `list_metrics` returns them.
+    `metrics`: metrics as columns, as `list_metrics` returns them.
 
     Example:
         >>> pair_curves({"auc": [0.5], "loss": [0.7], "val_loss": [0.8]})
@@ -122,8 +116,7 @@ def pair_runs(runs: Mapping[str, Mapping[str, Numbers]]) -> dict[str, dict[str, 
 
     Of several runs, only curves of validation are kept if there are any, so that they fit into one chart.
 
-    Args:
-        runs: Metrics of each run as columns, by its name; "" for the only one.
+    `runs`: metrics of each run as columns, by its name; "" for the only one.
     """
     pairs = {run: pair_curves(metrics) for run, metrics in runs.items()}
     has_validation = any(VALIDATION in curves for each in pairs.values() for curves in each.values())
@@ -139,10 +132,7 @@ def pair_runs(runs: Mapping[str, Mapping[str, Numbers]]) -> dict[str, dict[str, 
 def find_best(rows: Sequence[Row], monitor: str | None, targets: Iterable[str] = ()) -> Row | None:
     """Return the row of the epoch whose weights a run has: the best on validation, or the last.
 
-    Args:
-        rows: Rows of the history.
-        monitor: Name of the metric that decides.
-        targets: Names of the targets, which names of metrics may begin with.
+    `targets`: names of the targets, which names of metrics may begin with.
     """
     if not rows or monitor is None or not any(name.startswith("val_") for name in rows[-1]):
         return rows[-1] if rows else None
@@ -153,3 +143,18 @@ def find_best(rows: Sequence[Row], monitor: str | None, targets: Iterable[str] =
 
 def _keep_finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
+
+
+def is_lower_better(metric: str, targets: Iterable[str] = ()) -> bool:
+    """Whether a metric is better when it is lower; a target's name in front of it is ignored.
+
+    Example:
+        >>> is_lower_better("val_data_loss"), is_lower_better("val_auc")
+        (True, False)
+    """
+    name = metric.removeprefix("val_")
+    for target in sorted(targets, key=len, reverse=True):
+        if name.startswith(f"{target}_"):
+            name = name.removeprefix(f"{target}_")
+            break
+    return not _LOWER_IS_BETTER.isdisjoint(name.split("_"))

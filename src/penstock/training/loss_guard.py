@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 import keras
 import numpy as np
 
 from penstock.batch.loader import Loader
 from penstock.errors import NonFiniteError
+from penstock.foundation.wording import override
 
 _NUM_NAMED: Final = 3
 
@@ -58,11 +59,8 @@ def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> N
     The error names only the batch that caused it. The step at which the loss shows it depends on the
     processor: some kernels of ReLU turn NaN into 0, others keep it.
 
-    Args:
-        loader: Loader of the training batches.
-        fault: The step whose loss is not finite.
-        cause: Epoch and step of the batch that caused it: the same step, or an earlier one after which the
-            weights were not finite although its loss was.
+    `cause`: epoch and step of the batch that caused it: the same step, or an earlier one after which the
+    weights were not finite although its loss was.
     """
     fault = LossFault(*cause, fault.loss)
     origins = loader.where(fault.step, fault.epoch)
@@ -72,17 +70,16 @@ def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> N
     found = _find_bad_value(loader, fault)
     if found is None:
         got = f"loss {fault.loss} although all values are finite: {', '.join(named)}{more}"
-        advice = "Lower the learning rate, or clip gradients (--clip, clip=…)."
-        location: dict[str, Any] = {}
+        advice = "Lower the learning rate, or clip gradients: `clip=1.0`."
+        path = record = name = None
     else:
         kind, name, value, row = found
         path, record = records[row] if row < len(records) else records[0]
         got = f"loss {fault.loss} from a batch of {len(records)} records: {kind} {name!r} contains {value}"
+        scaled = override(name, "Scale(nan='missing')")
         advice = (
-            "Fix the data; or drop the field: --drop NAME, or None in Pipeline.fit; or treat NaN as missing: "
-            "Scale(nan='missing') in Pipeline.fit, {nan: missing} for the field in a file for --config."
+            f"Fix the data; or drop the field: {override(name, 'None')}; or treat NaN as missing: {scaled}."
         )
-        location = {"path": path, "record": record, "field": name}
     return NonFiniteError(
         f"step {fault.step} of epoch {fault.epoch}",
         epoch=fault.epoch,
@@ -91,7 +88,9 @@ def explain_fault(loader: Loader, fault: LossFault, cause: tuple[int, int]) -> N
         expected="a finite loss and finite weights",
         got=got,
         advice=f"{advice} The weights before that step are kept.",
-        **location,
+        path=path,
+        record=record,
+        field=name,
     )
 
 

@@ -4,7 +4,7 @@ In: a model whose outputs are means of layers named `…_members`. Out: a model 
 what the members predict, and metrics of their mean. A loss of the mean alone would let members make up for
 each other's errors, which they do on records they were trained on and not on others.
 
-A layer `…_members` may end with outputs that are not part of the mean: those of single inputs. Their losses
+A layer `…_members` may end with outputs that are not part of the mean: outputs of single inputs. Their losses
 are added, so that an encoder of images learns although a table already explains most of the target.
 """
 
@@ -48,10 +48,6 @@ class Members(NamedTuple):
 def find_members(model: keras.Model, tasks: Mapping[str, Task]) -> Members | None:
     """Return the members of a model; they share its layers.
 
-    Args:
-        model: The model.
-        tasks: Task of each target.
-
     Returns:
         The members, or None if an output is not the mean of a layer named `…_members`.
     """
@@ -92,10 +88,6 @@ def _find_node(tensor: Any) -> tuple[Any, Any]:
 
 def without_part_outputs(model: keras.Model, tasks: Mapping[str, Task]) -> keras.Model:
     """Return a model without the outputs of single inputs, which only training uses; it shares its layers.
-
-    Args:
-        model: The model.
-        tasks: Task of each target.
 
     Returns:
         A model with the same outputs, or the model itself if it has no such outputs.

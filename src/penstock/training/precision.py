@@ -21,8 +21,7 @@ def in_precision(precision: str | None) -> Iterator[None]:
     With "bfloat16", layers compute in bfloat16, and their weights are float32. Losses and metrics are float32
     in any case, as they do not follow the policy, and so are the output layers of built models.
 
-    Args:
-        precision: "float32", "bfloat16", or None for the current policy.
+    `precision`: "float32", "bfloat16", or None for the current policy.
 
     Example:
         >>> with in_precision("bfloat16"):

@@ -19,7 +19,7 @@ class TrainingProgress:
         num_epochs: Maximum number of epochs.
         step: Number of finished steps of this epoch.
         num_steps: Number of steps of the epoch.
-        logs: Loss and metrics so far in this epoch; for a finished epoch, those of the validation too.
+        logs: Loss and metrics so far in this epoch; for a finished epoch, of the validation too.
         records_per_second: Records trained per second, recently.
         waiting: Share of that time in which the model waited for data, 0 to 1.
         seconds_left: Estimated seconds until the last epoch ends; None while it is unknown.
@@ -71,3 +71,46 @@ class SilentWatcher:
 
     def end(self, text: str) -> None:
         """Ignore the end."""
+
+
+@dataclass
+class MemberWatcher:
+    """A watcher of one of several runs: passes on everything, and notes that are the same for all runs once.
+
+    Attributes:
+        watcher: Watcher that is notified.
+        label: Name of the current run.
+    """
+
+    watcher: Watcher = field(default_factory=SilentWatcher)
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def begin(self, label: str) -> None:
+        """Announce the next run."""
+        self.label = label
+        self.watcher.note(f"{label}:")
+
+    def columns(self, table: Sequence[str]) -> None:
+        """Pass on the columns."""
+        self.watcher.columns(table)
+
+    def note(self, text: str) -> None:
+        """Pass on a note, once."""
+        if text not in self._seen:
+            self._seen.add(text)
+            self.watcher.note(text)
+
+    def step(self, progress: TrainingProgress) -> None:
+        """Pass on a step."""
+        self.watcher.step(progress)
+
+    def epoch(self, progress: TrainingProgress, *, is_best: bool) -> None:
+        """Pass on an epoch."""
+        self.watcher.epoch(progress, is_best=is_best)
+
+    def end(self, text: str) -> None:
+        """Pass on how the run ended."""
+        self.watcher.end(text)

@@ -1,6 +1,6 @@
 """Random state around a run: set where a model is built, and restored where the caller continues.
 
-In: a seed. Out: context managers. Python, NumPy, Keras and its backend each have a random state of their own.
+In: a seed. Out: context managers. Python, NumPy, Keras and its backend have separate random states.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TENSORFLOW: Final = "tensorflow.python.eager.context"
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Make what is built inside depend on a seed alone, and restore the random state afterwards."""
+    """Make objects built inside depend on a seed alone, and restore the random state afterwards."""
     with restored_random_state():
         set_seed(seed)
         yield
@@ -50,7 +50,7 @@ def set_seed(seed: int) -> None:
 def restored_random_state() -> Iterator[None]:
     """Restore the random state of Python, NumPy, Keras and the backend at the end.
 
-    TensorFlow keeps a counter for each operation that was given a seed of its own, and offers no way to read
+    TensorFlow keeps a counter for each operation that was given an explicit seed, and offers no way to read
     it: such operations start again from their seed after a global seed was set inside.
     """
     python, numpy = random.getstate(), np.random.get_state()

@@ -9,7 +9,6 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Final
 
 import keras
@@ -19,11 +18,12 @@ from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
 from penstock.training.best_epoch import BestEpoch
-from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.checkpoint import Checkpoint
 from penstock.training.distribution import Worker
-from penstock.training.history import DATA_LOSS, VALIDATION_LOSS, write_history
+from penstock.training.history import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.loss_guard import LossFault
 from penstock.training.progress import TrainingProgress, Watcher
+from penstock.training.run_writer import RunWriter
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 
 _MOST_CHECKPOINT_TIME: Final = 1 / 40  # share of the time that checkpoints may take
@@ -49,8 +49,7 @@ class TrainingState:
 
     Attributes:
         loader: Loader of the training batches.
-        folder: Folder of the run.
-        checkpoints: Checkpoints of the run.
+        writer: Writer of the files of the run.
         best: Callback that keeps the best epoch.
         remembered: Callbacks whose state is saved, including `best`.
         watcher: Object that is notified of progress.
@@ -60,12 +59,11 @@ class TrainingState:
         step: Number of steps of the whole run so far.
         rows: Metrics of each epoch.
         seconds: Seconds of training before the run was resumed.
-        worker: This process as one of several workers, of which the first writes files; or None.
+        worker: This process as one of several workers (the first writes files); or None.
     """
 
     loader: Loader
-    folder: Path
-    checkpoints: Checkpoints
+    writer: RunWriter
     best: BestEpoch
     remembered: Sequence[Any]
     watcher: Watcher
@@ -97,12 +95,7 @@ class TrainingState:
         return self.seconds + self.clock() - self._begun
 
     def save(self, model: Any, epoch: int) -> None:
-        """Write a checkpoint.
-
-        Raises:
-            WriteError: The disk is full, or fails.
-            LossFault: The weights are not finite, so that the next loss will not be finite either.
-        """
+        """Write a checkpoint."""
         begun = self.clock()
         if self.step and not are_finite(model):
             at, step = self.loader.position
@@ -118,7 +111,7 @@ class TrainingState:
         moment = Checkpoint(self.step, take_snapshot(model, self.remembered), memory)
         if not self.step:
             self.first = moment
-        self.checkpoints.save(moment)
+        self.writer.save(moment)
         self.first = None
         self._saved = self.clock()
         self._cost = self._saved - begun
@@ -242,7 +235,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
         rate = getattr(self.model.optimizer, "learning_rate", None)
         rates = {} if rate is None else {"learning_rate": float(copy_array(rate))}
         waited = journal.loader.stats().wait_seconds - self._began[1].wait_seconds
-        # What comes after the last step of an epoch is its validation.
+        # After the last step of an epoch comes its validation.
         validated = journal.clock() - self._stepped if VALIDATION_LOSS in known else 0.0
         row = {
             "epoch": epoch + 1,
@@ -267,7 +260,7 @@ class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
                 journal.watcher.note(f"{name} of epoch {epoch + 1} is {value}.")
         try:
             if journal.is_writer:
-                write_history(journal.folder, journal.rows)
+                journal.writer.write_history(journal.rows)
         except WriteError as error:
             journal.watcher.note(f"The history could not be written; training continues: {error}")
         if journal.is_due(min(self._seconds, _EPOCH_SECONDS)) or self._steps is not None:

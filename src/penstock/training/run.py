@@ -6,56 +6,46 @@ In: the folder of a finished run. Out: a `Run` with its model and best weights, 
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import NotPicklableError, OptionError, PenstockError, StateError
-from penstock.foundation.html import Html, display_safely, draw_curves, make_block, make_table
-from penstock.foundation.json_text import write_json
+from penstock.errors import NotPicklableError, OptionError, StateError
+from penstock.foundation.html import Html, display_safely, draw_curves, make_block, make_line, make_table
+from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import count
-from penstock.model.build import build_model
-from penstock.model.compatibility import check_model
-from penstock.model.keras_predictor import KerasPredictor
-from penstock.model.logits import find_logits
-from penstock.model.options import ModelOptions
 from penstock.model.task import Task, find_tasks
-from penstock.schema.schema import Schema
-from penstock.storage.atomic import AtomicFile
+from penstock.storage.location import naming_original
 from penstock.storage.paths import PathLike
-from penstock.storage.store_path import AnyPath, StorePath, as_path
-from penstock.training.average import average_models
-from penstock.training.checkpoint import read_result
+from penstock.storage.store_path import AnyPath, as_path, resolve_path
+from penstock.training.batch_fault import describe_batch_fault, find_batch_fault
 from penstock.training.history import list_metrics, pair_runs, read_history
-from penstock.training.members import without_part_outputs
-from penstock.training.precision import in_precision
+from penstock.training.left_out import LeftOutPart, describe_left_out, find_left_out
+from penstock.training.recorded_data import RecordedData, read_fields
+from penstock.training.run_config import RunConfig, is_model_function
 from penstock.training.run_files import (
     CONFIG_NAME,
-    FIELDS_NAME,
     MEMBER_NAME,
     PIPELINE_NAME,
-    WEIGHTS_NAME,
-    check_facts,
     copy_run,
     find_data,
-    read_choices,
-    read_count,
-    read_run_config,
+    read_config,
     refuse_other_folder,
+    refuse_unfinished,
 )
-from penstock.training.snapshot import copy_array, pair_weights
-from penstock.training.tensor_file import read_tensors, write_tensors
+from penstock.training.run_state import read_result
 from penstock.training.validation_choice import ValidationChoice
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
+if TYPE_CHECKING:
+    from penstock.model.keras_predictor import KerasPredictor
+
 _log = logging.getLogger("penstock")
 
-_FINGERPRINT: Final = "pipeline"
 _MOST_TARGETS: Final = 8
 _MOST_MEMBERS: Final = 6
 _MOST_CHARTS: Final = 6
@@ -72,7 +62,8 @@ class Run:
         tasks: Task of each target.
         logits: Whether the model returns logits rather than probabilities, by target.
         history: Metrics of each epoch; empty for an ensemble, whose members have their own.
-        settings: Content of `run.yaml`.
+        config: Content of `run.yaml`.
+        recorded: Schema and conversion plan of the data, for predictions on raw rows.
         choices: What was measured and chosen on the validation records, by target with classes.
         members: Runs of an ensemble, whose predictions `model` averages; empty for a single run.
         copy: Local copy of the folder, if it is in an object store; removed when the process ends.
@@ -91,7 +82,8 @@ class Run:
     tasks: Mapping[str, Task]
     logits: Mapping[str, bool]
     history: list[dict[str, float]]
-    settings: Mapping[str, Any]
+    config: RunConfig
+    recorded: RecordedData = field(default_factory=RecordedData)
     choices: Mapping[str, ValidationChoice] = field(default_factory=dict)
     members: Sequence[Run] = ()
     copy: Path | None = None
@@ -99,20 +91,32 @@ class Run:
     @property
     def files(self) -> Path:
         """The local folder with the files of the run."""
-        return self.copy if isinstance(self.folder, StorePath) and self.copy else Path(self.folder)
+        return self.copy or Path(self.folder)
 
     @property
     def data(self) -> AnyPath | list[AnyPath]:
         """The path of the training data; a list of paths, if single files were given."""
-        return find_data(self.folder, self.settings)
+        return find_data(self.folder, self.config)
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether opening the folder takes a user's own model, whose code is not stored."""
+        return self.config.is_own_model
+
+    @property
+    def left_out(self) -> tuple[LeftOutPart, ...]:
+        """The parts of the inputs that the model does not read, with their fields and the reason."""
+        return find_left_out(self.config, self.recorded.schema)
 
     def predictor(self) -> KerasPredictor:
         """Return a predictor for batches of the model's inputs; its probabilities are calibrated."""
+        from penstock.model.keras_predictor import KerasPredictor  # noqa: PLC0415 - imports Keras, as the model
+
         temperatures = {name: choice.temperature for name, choice in self.choices.items()}
         return KerasPredictor(self.model, self.pipeline, self.tasks, self.logits, temperatures)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = [] if isinstance(self.settings.get("model"), Mapping) else ["model=…"]
+        given = ["model=…"] if self.needs_model else []
         given += ["functions={…}"] if self.pipeline.maps else []
         if given:
             code = "model" if "model=…" in given else "functions of the pipeline"
@@ -122,8 +126,7 @@ class Run:
                 advice="Pass the path of its folder instead, and open the run from it: "
                 f"ps.open_run({str(self.folder)!r}, {', '.join(given)}).",
             )
-        folder = self.folder.resolve() if isinstance(self.folder, Path) else self.folder
-        return _reopen, (str(folder), read_result(self.files)[1])
+        return _reopen, (str(resolve_path(self.folder)), read_result(self.files)[1])
 
     def _repr_html_(self) -> str:
         return display_safely(repr(self), self._draw)
@@ -135,6 +138,7 @@ class Run:
         runs = {each.folder.name: each.history for each in self.members[:_MOST_MEMBERS]}
         pairs = pair_runs({name: list_metrics(rows) for name, rows in (runs or {"": self.history}).items()})
         parts = [make_table(("target", "task"), targets, num_rows=len(self.tasks))]
+        parts += [make_line(line) for line in describe_left_out(self.left_out)]
         for name, curves in islice(pairs.items(), _MOST_CHARTS):
             parts.append(draw_curves(f"{name} by epoch", curves))
         return make_block(f"Run {self.folder}: {size}", *parts)
@@ -169,42 +173,50 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
         ```
     """
     folder = as_path(path)
-    if isinstance(folder, Path):
-        return _open_folder(folder, None, model, functions)
-    copy = copy_run(folder)
-    from penstock.storage.folder_copy import naming_original  # noqa: PLC0415 - loaded by `copy_run`
+    files = copy_run(folder)
+    with naming_original(files, folder):
+        return _warn_of_fault(_open_folder(files, None if files == folder else folder, model, functions))
 
-    with naming_original(copy, folder):
-        return _open_folder(copy, folder, model, functions)
+
+def _warn_of_fault(run: Run) -> Run:
+    """Warn of a run, or an ensemble as a whole, that an earlier version trained or calibrated wrongly."""
+    if fault := find_batch_fault(run.config, run.pipeline, run.tasks.values()):
+        _log.warning("%s", describe_batch_fault(fault, run.folder, run.config))
+    return run
 
 
 def _open_folder(
-    folder: Path, origin: StorePath | None, model: Any, functions: Mapping[str, MapFunction] | None
+    folder: Path, origin: AnyPath | None, model: Any, functions: Mapping[str, MapFunction] | None
 ) -> Run:
     """Open a run from its folder, or from a local copy of its folder in an object store."""
     if not (folder / CONFIG_NAME).is_file():
         raise refuse_other_folder(folder)
-    settings = {**read_run_config(folder / CONFIG_NAME), **_read_fields(folder)}
-    if "folds" in settings:
+    config = read_config(folder / CONFIG_NAME)
+    if config.folds is not None:
         raise _make_folds_error(folder)
-    if "ensemble" in settings:
-        return _open_ensemble(folder, origin, settings, model, functions)
+    recorded = read_fields(folder, config.reading)
+    if config.ensemble is not None:
+        return _open_ensemble(folder, origin, config, recorded, model, functions)
     pipeline = Pipeline.load(folder / PIPELINE_NAME, functions)
-    facts = settings.get("facts", {})
-    check_facts(facts, folder / CONFIG_NAME)
-    tasks = {
-        name: task.restored(facts.get("targets", {}).get(name, {}))
-        for name, task in find_tasks(pipeline).items()
-    }
-    if model is None:
-        model = rebuild_model(folder / CONFIG_NAME, settings.get("model"), find_precision(settings), pipeline)
-    else:
-        model = take_model(model, find_precision(settings), pipeline, tasks)
-    load_weights(folder, model, pipeline)
-    logits = facts.get("logits") or find_logits(model, tasks, pipeline)
-    choices = read_choices(facts, folder / CONFIG_NAME)
+    facts = config.facts
+    tasks = facts.restore_tasks(find_tasks(pipeline))
+    with importing_keras("open_run"):
+        from penstock.training.run_model import load_model  # noqa: PLC0415 - imports Keras
+
+    model, logits = load_model(folder, config, model, pipeline, tasks)
     history, copy = read_history(folder), None if origin is None else folder
-    return Run(origin or folder, model, pipeline, tasks, logits, history, settings, choices, copy=copy)
+    return Run(
+        folder=origin or folder,
+        model=model,
+        pipeline=pipeline,
+        tasks=tasks,
+        logits=logits,
+        history=history,
+        config=config,
+        recorded=recorded,
+        choices=facts.choices,
+        copy=copy,
+    )
 
 
 FOLD_NAME: Final = "fold-{}"
@@ -216,24 +228,23 @@ OUT_OF_FOLD_NAME: Final = "predictions.parquet"
 
 def _open_ensemble(
     folder: Path,
-    origin: StorePath | None,
-    settings: Mapping[str, Any],
+    origin: AnyPath | None,
+    config: RunConfig,
+    recorded: RecordedData,
     model: Any,
     functions: Mapping[str, MapFunction] | None,
 ) -> Run:
     """Open the members of an ensemble, and average them."""
-    path = folder / CONFIG_NAME
     if read_result(folder)[0] != "finished":
-        raise _make_unfinished_error(folder)
+        raise refuse_unfinished(folder)
     if model is not None and not is_model_function(model):
         raise OptionError(
             "model",
             expected="a function that returns a new model for each member of the ensemble",
             got="one model",
-            advice="Pass the function that builds it: model=build.",
+            advice="Pass the function that builds it: `model=build`.",
         )
-    number = read_count(settings, "ensemble", "members", path) or 0
-    names = [MEMBER_NAME.format(each + 1) for each in range(number)]
+    names = [MEMBER_NAME.format(each + 1) for each in range(config.ensemble or 0)]
     members = [
         _open_folder(folder / name, None if origin is None else origin / name, model, functions)
         for name in names
@@ -247,16 +258,12 @@ def _open_ensemble(
             got=found,
             advice="A member was trained again after that: train the ensemble in a new folder.",
         )
-    made = make_ensemble(folder, settings, members)
+    made = replace(make_ensemble(folder, config, members), recorded=recorded)
     return made if origin is None else replace(made, folder=origin, copy=folder)
 
 
-def make_ensemble(folder: Path, settings: Mapping[str, Any], members: Sequence[Run]) -> Run:
-    """Return the run whose model averages the models of other runs with the same pipeline.
-
-    Raises:
-        StateError: The members have different pipelines.
-    """
+def make_ensemble(folder: Path, config: RunConfig, members: Sequence[Run]) -> Run:
+    """Return the run whose model averages the models of other runs with the same pipeline."""
     first = members[0]
     for each in members:
         if each.pipeline.fingerprint() != first.pipeline.fingerprint():
@@ -267,23 +274,24 @@ def make_ensemble(folder: Path, settings: Mapping[str, Any], members: Sequence[R
                 got="another one",
                 advice="Restore the folder of the ensemble.",
             )
+    from penstock.training.average import average_models  # noqa: PLC0415 - imports Keras, as the members did
+
     model = average_models(
         [each.model for each in members], first.pipeline, first.tasks, [each.logits for each in members]
     )
-    choices = read_choices(settings.get("facts"), folder / CONFIG_NAME)
     logits = dict.fromkeys(first.tasks, False)
-    return Run(folder, model, first.pipeline, first.tasks, logits, [], settings, choices, tuple(members))
-
-
-def make_served_model(run: Run) -> Any:
-    """Return the model of a run for predictions alone: without outputs that only training uses.
-
-    It shares its weights with the model of the run.
-    """
-    models = [without_part_outputs(each.model, run.tasks) for each in run.members or (run,)]
-    if not run.members:
-        return models[0]
-    return average_models(models, run.pipeline, run.tasks, [each.logits for each in run.members])
+    return Run(
+        folder=folder,
+        model=model,
+        pipeline=first.pipeline,
+        tasks=first.tasks,
+        logits=logits,
+        history=[],
+        config=config,
+        recorded=first.recorded,
+        choices=config.facts.choices,
+        members=tuple(members),
+    )
 
 
 def combine_digests(folders: Sequence[Path]) -> str:
@@ -292,15 +300,9 @@ def combine_digests(folders: Sequence[Path]) -> str:
     return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
-def is_model_function(model: Any) -> bool:
-    """Whether a value is a function that returns a model, rather than a model, which is callable as well."""
-    return callable(model) and not hasattr(model, "predict_on_batch")
-
-
 def _reopen(folder: str, digest: str | None) -> Run:
     """Open a run that was pickled, if its weights are still the same."""
-    path = as_path(folder)
-    found = read_result(path if isinstance(path, Path) else copy_run(path))[1]
+    found = read_result(copy_run(as_path(folder)))[1]
     if found != digest:
         raise StateError(
             "SHA-256 of the weights",
@@ -312,155 +314,6 @@ def _reopen(folder: str, digest: str | None) -> Run:
     return open_run(folder)
 
 
-def save_fields(folder: Path, schema: Schema, plan: Mapping[str, Any] | None) -> None:
-    """Write schema and conversion plan of the data, for predictions on raw rows.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-    """
-    text = write_json({"schema": schema.to_json(), "plan": plan}, 1)
-    with AtomicFile(folder / FIELDS_NAME, overwrite=True) as file:
-        file.write(text.encode() + b"\n")
-
-
-def _read_fields(folder: Path) -> dict[str, Any]:
-    try:
-        stored = json.loads((folder / FIELDS_NAME).read_bytes())
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as error:
-        raise StateError("fields of the run", path=folder / FIELDS_NAME, expected="JSON", got=error) from None
-    return {
-        name: stored[name] for name in ("schema", "plan") if isinstance(stored, dict) and stored.get(name)
-    }
-
-
-def save_weights(folder: Path, model: Any, pipeline: Pipeline, name: str = WEIGHTS_NAME) -> str:
-    """Write the weights of a model and the fingerprint of its pipeline; return the SHA-256 of the file.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-    """
-    arrays = {f"{number}": copy_array(weight) for number, weight in enumerate(model.weights)}
-    paths = {f"path {number}": str(weight.path) for number, weight in enumerate(model.weights)}
-    return write_tensors(folder / name, arrays, {_FINGERPRINT: pipeline.fingerprint(), **paths})
-
-
-def load_weights(folder: Path, model: Any, pipeline: Pipeline) -> None:
-    """Set the weights of a model to those of a run.
-
-    Raises:
-        StateError: The run has no weights, or they belong to another pipeline or model.
-    """
-    path = folder / WEIGHTS_NAME
-    if not path.is_file():
-        raise _make_unfinished_error(folder)
-    status, digest = read_result(folder)
-    if status == "running":
-        raise _make_unfinished_error(folder)
-    if status == "failed":
-        _log.warning("%s: the run failed; its weights are those before the failed step", folder)
-    assign_weights(path, digest, model, pipeline)
-
-
-def assign_weights(path: Path, digest: str | None, model: Any, pipeline: Pipeline) -> None:
-    """Set the weights of a model to those of a file.
-
-    Args:
-        path: Path of the file.
-        digest: Expected SHA-256 of the file; not checked if it is None.
-        model: The model.
-        pipeline: Pipeline that makes the inputs of the model.
-
-    Raises:
-        StateError: The file is damaged, or its weights belong to another pipeline or model.
-    """
-    arrays, texts = read_tensors(path, digest)
-    if texts.get(_FINGERPRINT) != pipeline.fingerprint():
-        raise StateError(
-            f"{PIPELINE_NAME} for these weights",
-            path=path,
-            expected=f"pipeline {str(texts.get(_FINGERPRINT))[:12]}…, which they were trained with",
-            got=f"{pipeline.fingerprint()[:12]}…",
-            advice="Scales and vocabularies of another pipeline give wrong inputs: restore the run's own.",
-        )
-    weights = list(model.weights)
-    names = [texts.get(f"path {number}", "") for number in range(len(arrays))]
-    if list(arrays) != [f"{number}" for number in range(len(arrays))]:
-        raise _make_model_error(path, "names of arrays", f"0 to {len(arrays) - 1}", "other names")
-    for number, weight in zip(
-        pair_weights(names, [str(each.path) for each in weights], path), weights, strict=True
-    ):
-        array = arrays[f"{number}"]
-        if tuple(weight.shape) != array.shape:
-            what = f"shape of weight {number}, {texts.get(f'path {number}')!r}"
-            raise _make_model_error(path, what, array.shape, tuple(weight.shape))
-        weight.assign(array)
-
-
-def take_model(model: Any, precision: str | None, pipeline: Pipeline, tasks: Mapping[str, Task]) -> Any:
-    """Return a user's own model, or what a function that returns it returns.
-
-    Raises:
-        OptionError: The model does not fit the pipeline.
-    """
-    if is_model_function(model):
-        with in_precision(precision):
-            model = model()
-    check_model(model, pipeline, tasks)
-    return model
-
-
-def rebuild_model(path: Path, stored: object, precision: str | None, pipeline: Pipeline) -> Any:
-    """Build a model from its stored options, without its weights.
-
-    Args:
-        path: Path of the file that holds the options, for errors.
-        stored: The options; something else for a user's own model, which is not stored.
-        precision: Precision of the run, or None.
-        pipeline: Pipeline of the run.
-
-    Raises:
-        OptionError: The model is a user's own, or an option is not valid.
-    """
-    if not isinstance(stored, Mapping):
-        raise OptionError(
-            "model of the run",
-            path=path,
-            expected="the model that it was trained with",
-            got="no model",
-            advice="Pass it: open_run(…, model=…), evaluate(…, model=…), or --model FILE.py:FUNCTION.",
-        )
-    try:
-        options = load_options(stored)
-    except PenstockError as error:
-        error.path = str(path)
-        raise
-    with in_precision(precision):
-        return build_model(pipeline.schema, pipeline, options)
-
-
-def load_options(stored: Mapping[str, Any]) -> ModelOptions:
-    """Return the stored options of a model whose weights are stored as well.
-
-    Raises:
-        OptionError: There is no such option, or its value is not valid.
-    """
-    # The weights come from the run: the file of the initial weights may be gone.
-    return ModelOptions.from_run({**stored, "image_weights": None, "fine_tune": False})
-
-
-def find_precision(settings: Mapping[str, Any]) -> str | None:
-    """Return the precision that a run was trained in; None if it is not stored."""
-    options = settings.get("train")
-    return options.get("precision") if isinstance(options, Mapping) else None
-
-
-def _make_unfinished_error(folder: Path) -> StateError:
-    advice = f"Continue it: penstock train --resume --out {folder}."
-    return StateError("run", path=folder, expected="a finished run", got="an unfinished one", advice=advice)
-
-
 def _make_folds_error(folder: Path) -> StateError:
     return StateError(
         "run",
@@ -469,11 +322,6 @@ def _make_folds_error(folder: Path) -> StateError:
         got="a cross-validation, which has a model for each fold",
         advice=(
             f"Its scores are in {CONFIG_NAME}, its predictions in {OUT_OF_FOLD_NAME}. Use one fold, such as "
-            f"{folder / FOLD_NAME.format(1)}, or train a model without --folds."
+            f"{folder / FOLD_NAME.format(1)}, or train one model on all records."
         ),
     )
-
-
-def _make_model_error(path: Path, what: str, expected: object, got: object) -> StateError:
-    advice = "Pass the model that the run was trained with."
-    return StateError(what, path=path, expected=expected, got=got, advice=advice)

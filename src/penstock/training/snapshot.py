@@ -28,14 +28,6 @@ def pair_weights(stored: Sequence[str], wanted: Sequence[str], path: Path | None
 
     Keras numbers layers without a name by process: `dense_3` in one is `dense` in another. Without those
     numbers, names must be in the same order; or each must occur once, in any order.
-
-    Args:
-        stored: Paths of the stored weights.
-        wanted: Paths of the weights of the model.
-        path: Path of the file, for errors.
-
-    Raises:
-        StateError: The number of weights differs, or their names do.
     """
     if len(stored) != len(wanted):
         raise _make_weight_error("number of weights of the model", len(stored), len(wanted), path)
@@ -80,7 +72,7 @@ class Snapshot:
 
 def copy_array(variable: Any) -> NDArray[Any]:
     """Return a copy of the value of a Keras variable or a tensor, on whatever device it is."""
-    if keras.backend.backend() == "torch":  # whose __array__ refuses what is on a GPU
+    if keras.backend.backend() == "torch":  # whose __array__ refuses tensors on a GPU
         return np.array(keras.ops.convert_to_numpy(variable))
     return np.array(variable.__array__())  # np.array(variable) warns: Keras does not support `copy`
 
@@ -107,13 +99,7 @@ def take_snapshot(model: Any, callbacks: Sequence[Any]) -> Snapshot:
 def restore_model(model: Any, snapshot: Snapshot, *, with_metrics: bool = True) -> None:
     """Restore the state of a model.
 
-    Args:
-        model: The model.
-        snapshot: The state.
-        with_metrics: Whether to restore metrics too; not at the beginning of an epoch.
-
-    Raises:
-        StateError: The snapshot belongs to another model.
+    `with_metrics`: whether to restore metrics too; not at the beginning of an epoch.
     """
     for group, variables in _list_groups(model).items():
         stored = [name for name in snapshot.arrays if name.startswith(f"{group}/")]
@@ -136,11 +122,7 @@ def restore_model(model: Any, snapshot: Snapshot, *, with_metrics: bool = True) 
 
 
 def restore_callbacks(callbacks: Sequence[Any], snapshot: Snapshot) -> None:
-    """Restore the state of callbacks, after `fit` has reset it at the beginning.
-
-    Raises:
-        StateError: The snapshot has the state of other callbacks.
-    """
+    """Restore the state of callbacks, after `fit` has reset it at the beginning."""
     kinds = [type(callback).__name__ for callback in callbacks]
     stored = [str(state.get("kind")) for state in snapshot.callbacks]
     if kinds != stored:
@@ -159,7 +141,7 @@ def _list_groups(model: Any) -> dict[str, list[Any]]:
         "model": list(model.variables),  # `weights` would lack the seeds of dropout
         "optimizer": [] if optimizer is None else list(optimizer.variables),
         "metrics": list(model.metrics_variables),
-        "seed": [global_seed_generator().state],  # for layers without a seed generator of their own
+        "seed": [global_seed_generator().state],  # for layers without their own seed generator
     }
 
 

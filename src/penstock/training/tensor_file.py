@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, deserialize
 
 from penstock.errors import NoSuchPathError, PathError, StateError
+from penstock.foundation.json_text import parse_json
 from penstock.storage.atomic import AtomicFile
 
 _DTYPES: Final = {
@@ -30,13 +31,8 @@ _ALIGNED: Final = 8
 
 
 def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], texts: Mapping[str, str]) -> str:
-    """Write arrays, replacing the file, and return its SHA-256.
-
-    Raises:
-        WriteError: The disk is full, or fails.
-        StateError: The format does not support the type of an array, or a name or text is not Unicode.
-    """
-    entries: dict[str, Any] = {_TEXTS: dict(texts)}
+    """Write arrays, replacing the file, and return its SHA-256."""
+    entries: dict[str, object] = {_TEXTS: dict(texts)}
     arrays = {name: _as_stored(name, array) for name, array in tensors.items()}
     at = 0
     for name, array in arrays.items():
@@ -68,14 +64,7 @@ def write_tensors(path: Path, tensors: Mapping[str, NDArray[Any]], texts: Mappin
 def read_tensors(path: Path, sha256: str | None = None) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
     """Read arrays and texts.
 
-    Args:
-        path: Path of the file.
-        sha256: Expected SHA-256 of the file; not checked if not given.
-
-    Raises:
-        NoSuchPathError: There is no such file.
-        PathError: The file cannot be read.
-        StateError: The file is damaged, or is not a safetensors file.
+    `sha256`: expected SHA-256 of the file; not checked if not given.
     """
     try:
         data = path.read_bytes()
@@ -88,8 +77,8 @@ def read_tensors(path: Path, sha256: str | None = None) -> tuple[dict[str, NDArr
     try:
         tensors = dict(deserialize(data))
         # `deserialize` has checked the header, but returns neither the texts nor the order of the arrays.
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
-    except (SafetensorError, ValueError, RecursionError) as error:
+        header = parse_json(data[8 : 8 + int.from_bytes(data[:8], "little")])
+    except (SafetensorError, ValueError) as error:
         _refuse(path, "a safetensors file", str(error))
     texts = header.pop(_TEXTS, None) or {}
     if header.keys() != tensors.keys():

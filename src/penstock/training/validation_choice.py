@@ -37,7 +37,7 @@ MIN_TEMPERATURE_ROWS: Final = 100
 
 _LEAST_ROWS: Final = 1_000
 _MOST_NUMBERS: Final = 1 << 22
-"""Maximum number of probabilities that a temperature is fitted to; those of the first records are used."""
+"""Maximum number of probabilities that a temperature is fitted to; the first records are used."""
 
 Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
 """Function from the inputs of a batch to probabilities and numbers by target."""
@@ -71,7 +71,7 @@ class ValidationChoice:
     threshold: float | None = None
     threshold_balanced_accuracy: float | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, float | None]:
         """Return the JSON form."""
         return asdict(self)
 
@@ -97,15 +97,15 @@ class ValidationChoice:
         """Return lines about calibration and balanced accuracy, as far as they are known."""
         lines = []
         if self.ece is not None and self.raw_ece is not None:
-            text = f"calibration error on validation: {self.ece:.4f}"
+            text = f"calibration error on validation: {self.ece:#.3g}"
             if self.temperature != 1:
-                text += f" with a temperature of {self.temperature:.4g}, {self.raw_ece:.4f} without"
+                text += f" with a temperature of {self.temperature:.3g}, {self.raw_ece:#.3g} without"
             lines.append(text)
         if self.balanced_accuracy is not None:
-            text = f"balanced accuracy on validation: {self.balanced_accuracy:.4f}"
+            text = f"balanced accuracy on validation: {self.balanced_accuracy:#.3g}"
             if self.threshold is not None and self.threshold_balanced_accuracy is not None:
                 text += (
-                    f" at a threshold of {USUAL_THRESHOLD}, at most {self.threshold_balanced_accuracy:.4f}, "
+                    f" at a threshold of {USUAL_THRESHOLD}, at most {self.threshold_balanced_accuracy:#.3g}, "
                     f"at a threshold of {self.threshold:.3g}"
                 )
             lines.append(text)
@@ -117,12 +117,9 @@ def choose_on_validation(
 ) -> dict[str, ValidationChoice]:
     """Return the choice for each target with classes; none for targets whose predictions are not finite.
 
-    Args:
-        predict: Predictions of the model for the inputs of a batch.
-        tasks: Task of each target.
-        batches: Validation batches: inputs, targets, and possibly weights, which are ignored, as in an
-            evaluation.
-        keep: Targets whose probabilities stay those of the model, without a temperature.
+    `predict`: predictions of the model for the inputs of a batch. `batches`: validation batches: inputs,
+    targets, and possibly weights, which are ignored, as in an evaluation. `keep`: targets whose probabilities
+    come from the model alone, without a temperature.
     """
     chosen = {name: task for name, task in tasks.items() if task.labels}
     if not chosen:
@@ -179,10 +176,8 @@ def fit_temperature(kind: Kind, truth: NDArray[np.int64], predicted: NDArray[np.
     The gain is significant if twice the difference of the log likelihoods exceeds 3.84, the 95 % quantile of
     the chi-squared distribution with one degree of freedom.
 
-    Args:
-        kind: Kind of the task.
-        truth: Codes (n,), or (n, labels) of 0 and 1.
-        predicted: Probabilities of the second label (n,), or probabilities (n, labels).
+    `truth`: codes (n,), or (n, labels) of 0 and 1. `predicted`: probabilities of the second label (n,), or
+    probabilities (n, labels).
 
     Example:
         >>> truth = np.array([1] * 70 + [0] * 30)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from penstock.transform.augment import Augment
     from penstock.transform.category import Encode
+    from penstock.transform.date import ExpandDate
     from penstock.transform.draws import Draws
     from penstock.transform.image import Image
     from penstock.transform.keep import Keep
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
     from penstock.transform.sequence import Pad
     from penstock.transform.text import Tokenize
 
-__all__ = ["Augment", "Draws", "Encode", "Image", "Keep", "Output", "Pad", "Scale", "Tokenize"]
+__all__ = ["Augment", "Draws", "Encode", "ExpandDate", "Image", "Keep", "Output", "Pad", "Scale", "Tokenize"]
 
 # Loaded on first use: importing one module of this folder must not load the others or the core.
 _MODULES = {
     "Augment": "augment",
     "Draws": "draws",
     "Encode": "category",
+    "ExpandDate": "date",
     "Image": "image",
     "Keep": "keep",
     "Output": "output",

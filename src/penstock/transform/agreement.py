@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from penstock.errors import OptionError, SchemaError
 from penstock.schema.array import Sequence
+from penstock.schema.date import Date
 from penstock.schema.field import Field
+from penstock.schema.scalar import Number
 from penstock.transform.base import FitSource, Transform
 
 
 def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) -> None:
     """Refuse a field that differs from the one that the pipeline was fitted to.
 
-    Args:
-        name: Name of the field.
-        fitted: The field in the fitted pipeline.
-        given: The field in the data.
-        takes_missing: Whether its transform accepts records without a value.
-
-    Raises:
-        SchemaError: The type differs, or the field is now optional and its transform needs a value.
+    `takes_missing`: whether its transform accepts records without a value.
     """
     same = type(given) is type(fitted) and all(
         getattr(given, attribute, None) == getattr(fitted, attribute, None)
-        for attribute in ("dtype", "shape")
+        for attribute in ("dtype", "shape", "unit")
     )
+    # Pipelines of versions without dates read them as the whole numbers that records hold.
+    same = same or (isinstance(given, Date) and isinstance(fitted, Number) and fitted.dtype == given.dtype)
     if not same:
         raise SchemaError(
             f"field {name!r}",
@@ -47,11 +44,7 @@ def check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) 
 
 
 def refuse_gaps(transform: Transform, name: str, source: FitSource, advice: str) -> None:
-    """Refuse a field with missing values during fitting, before the first batch fails.
-
-    Raises:
-        OptionError: Records have no value; the message gives their number.
-    """
+    """Refuse a field with missing values during fitting, before the first batch fails."""
     statistics = source.statistics(name)
     if statistics.missing:
         raise OptionError(

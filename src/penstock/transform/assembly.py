@@ -1,11 +1,14 @@
 """A pipeline ready to run: transforms, maps and groups in order, with all outputs known.
 
-In: fitted transforms, maps and groups. Out: `Assembly`, which turns the columns of a batch into arrays.
+In: fitted transforms, maps and groups. Out: `Assembly`, with which loaders turn columns into arrays.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from numpy.typing import NDArray
@@ -14,13 +17,20 @@ from penstock import _native
 from penstock.columns import CodedColumn, CodedColumns
 from penstock.decode.row_columns import RowColumns
 from penstock.errors import FieldError, OptionError, PenstockError
-from penstock.foundation.wording import show, unknown_name
+from penstock.foundation.wording import list_choices, show, unknown_name
+from penstock.schema.field import Field
+from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
-from penstock.transform.base import Arrays, Prepared, Transform
+from penstock.transform.agreement import check_field
+from penstock.transform.base import Arrays, MeasureLengths, Prepared, Transform
+from penstock.transform.builder import AssembledBatch
 from penstock.transform.draws import Draws
 from penstock.transform.map import Mapped
 from penstock.transform.output import Output
 from penstock.transform.program import Program
+
+VERSION: Final = 1
+"""Version of the JSON form."""
 
 
 class Group:
@@ -36,12 +46,7 @@ class Group:
     __slots__ = ("columns", "members", "name", "output")
 
     def __init__(self, name: str, members: tuple[str, ...], inputs: Mapping[str, Output]) -> None:
-        """Make a group.
-
-        Raises:
-            OptionError: A member varies in length, has several dimensions or another element type; or the
-                name is not valid.
-        """
+        """Make a group."""
         if not isinstance(name, str) or not name:
             raise OptionError(f"group {name!r}", expected="a non-empty string as its name", got=show(name))
         self.name = name
@@ -94,17 +99,18 @@ class Assembly:
 
     Attributes:
         schema: Schema of all fields.
-        transforms: Transforms by field name, including those of fields that only a map uses.
+        transforms: Transforms by field name, including transforms of fields that only a map uses.
         fed: Transforms that are applied, by field name.
         maps: Functions over columns.
         groups: Concatenated inputs.
         fields: Names of the fields that are read, in the order of the schema.
+        fields_schema: Schema of these fields.
         outputs: Outputs by name, for inputs, targets and weights.
         dictionaries: Lookup tables with which the core encodes strings while decoding, by field name.
         augments: Whether training batches are augmented.
         transformed: Outputs of transforms in order: the number of the part of the batch (inputs, targets or
             weights), and the name.
-        fixed_outputs: Those of them whose shape is the same in every batch, without members of groups.
+        fixed_outputs: Transformed outputs whose shape is the same in every batch, without members of groups.
         mapped: Names of the fields that maps use.
         preparing: Names of the fields whose transforms have something to prepare.
         program: The transforms as a program of the core.
@@ -118,12 +124,7 @@ class Assembly:
         groups: Sequence[tuple[str, tuple[str, ...]]] = (),
         paths: Sequence[str] = (),
     ) -> None:
-        """Combine the parts; `paths` are the JSON paths of the groups, for the `field` of their errors.
-
-        Raises:
-            OptionError: Two outputs have the same name, or a group is not possible.
-            UnknownNameError: A group names an input that does not exist.
-        """
+        """Combine the parts; `paths` are the JSON paths of the groups, for the `field` of their errors."""
         self.schema = schema
         self.transforms = dict(transforms)
         self.maps = tuple(maps)
@@ -131,6 +132,7 @@ class Assembly:
         taken = {name for each in maps if not each.keep for name in each.fields}
         self.fed = fed = {name: each for name, each in transforms.items() if name not in taken}
         self.fields = tuple(name for name in schema if name in fed or name in mapped)
+        self.fields_schema = schema.select(self.fields)
         self.outputs: tuple[dict[str, Output], dict[str, Output], dict[str, Output]] = ({}, {}, {})
         # A batch of a wide table takes dozens of steps: resolve here what does not change.
         self._steps: list[tuple[str, Callable[[str, CodedColumn, Draws | None], Arrays], int]] = []
@@ -177,9 +179,106 @@ class Assembly:
         self.augments = any(each.augments for each in fed.values()) or any(each.takes_draws for each in maps)
 
     @property
+    def inputs(self) -> dict[str, Output]:
+        """Inputs of a batch, by name."""
+        return dict(self.outputs[_INPUT])
+
+    @property
+    def targets(self) -> dict[str, Output]:
+        """Targets of a batch, by name."""
+        return dict(self.outputs[_TARGET])
+
+    @property
+    def weights(self) -> dict[str, Output]:
+        """Weights by field name; a batch has them under the names of its targets."""
+        return dict(self.outputs[_WEIGHT])
+
+    @property
     def prepares(self) -> bool:
-        """Whether `prepare` does anything."""
+        """Whether `prepare` does anything, such as decoding images."""
         return bool(self._preparing)
+
+    def measure(self, name: str) -> MeasureLengths | None:
+        """Return a function for the lengths of a field's rows in the output; None for the stored lengths."""
+        transform = self.fed.get(name)
+        return None if transform is None else transform.measure()
+
+    def begin(self, num_rows: int, num_parts: int) -> AssembledBatch:
+        """Return a batch in the making, whose rows come in parts; loaders make their batches this way."""
+        return AssembledBatch(self, num_rows, num_parts)
+
+    def check_schema(self, schema: Schema) -> None:
+        """Refuse data whose fields differ from the fields that the transforms were fitted to."""
+        for name in self.fields:
+            if name not in schema:
+                raise unknown_name(name, schema)
+            transform = self.fed.get(name)
+            takes_missing = transform is None or transform.takes_missing
+            check_field(name, self.schema[name], schema[name], takes_missing=takes_missing)
+
+    def with_group(self, name: str, members: tuple[str, ...]) -> Assembly:
+        """Return an assembly with another group of inputs."""
+        return Assembly(self.schema, self.transforms, self.maps, [*self._list_groups(), (name, members)])
+
+    def with_map(self, mapped: Mapped) -> Assembly:
+        """Return an assembly with another function over columns."""
+        return Assembly(self.schema, self.transforms, [*self.maps, mapped], self._list_groups())
+
+    def with_transforms(self, transforms: Mapping[str, Transform]) -> Assembly:
+        """Return an assembly with other fitted transforms for some of its fields."""
+        return Assembly(self.schema, {**self.transforms, **transforms}, self.maps, self._list_groups())
+
+    def without_roles(self, *roles: str) -> Assembly:
+        """Return an assembly without the fields of some roles, and without maps of one such role alone."""
+        found = {name: field.role for name, field in self.schema.items()}
+        transforms = {name: each for name, each in self.transforms.items() if found[name] not in roles}
+        maps = [
+            each
+            for each in self.maps
+            if not any({found[name] for name in each.fields} == {role} for role in roles)
+        ]
+        return Assembly(self.schema, transforms, maps, self._list_groups())
+
+    def without_inputs(self) -> Assembly:
+        """Return an assembly of the targets alone."""
+        targets = set(self.schema.targets)
+        transforms = {name: each for name, each in self.transforms.items() if name in targets}
+        maps = [each for each in self.maps if targets.issuperset(each.fields)]
+        return Assembly(self.schema, transforms, maps)
+
+    def without_fields(self, names: Collection[str]) -> Assembly:
+        """Return an assembly that does not read some fields, nor has groups of them."""
+        if used := self.mapped.intersection(names):
+            expected = "fields that no map uses"
+            raise OptionError("fields to leave out", expected=expected, got=list_choices(sorted(used)))
+        transforms = {name: each for name, each in self.transforms.items() if name not in names}
+        known = {output.name for name, each in transforms.items() for output in each.outputs(name)}
+        known |= {output.name for each in self.maps for output in each.outputs}
+        groups = []
+        for group in self.groups:
+            if known.issuperset(group.members):
+                groups.append((group.name, group.members))
+                known.add(group.name)
+        return Assembly(self.schema, transforms, self.maps, groups)
+
+    def _list_groups(self) -> list[tuple[str, tuple[str, ...]]]:
+        return [(each.name, each.members) for each in self.groups]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, in plain dicts and lists; it has the names of maps, not their functions."""
+        schema = Schema({name: _trim(self.schema[name]) for name in self.fields})
+        return {
+            "version": VERSION,
+            "schema": schema.to_json(),
+            "transforms": {name: each.to_json() for name, each in self.fed.items()},
+            "maps": [each.to_json() for each in self.maps],
+            "groups": [{"name": each.name, "members": list(each.members)} for each in self.groups],
+        }
+
+    def fingerprint(self) -> str:
+        """Return a SHA-256 hex digest that equal pipelines share; of a map it covers name and outputs."""
+        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def padding(self, name: str) -> float:
         """Return the padding value of an output of a transform; 0 for masks."""
@@ -190,11 +289,8 @@ class Assembly:
     ) -> tuple[CodedColumns, Faults]:
         """Run the expensive part of the transforms.
 
-        Args:
-            columns: Columns of the fields that are read.
-            draws: Random draws of the rows.
-            outs: Arrays by output name, with a row for each row of the columns; a transform may write its
-                output there.
+        `outs`: arrays by output name, with a row for each row of the columns; a transform may write its
+        output there.
 
         Returns:
             The columns, and the errors of rows by row number.
@@ -220,7 +316,7 @@ class Assembly:
         faults: dict[int, FieldError] = {}
         for key, (name, transform) in self._preparing.items():
             prepared[key], found = do(transform, name, columns[key if key in columns else name])
-            faults = {**found, **faults}  # of several errors of a row, keep that of the first field
+            faults = {**found, **faults}  # of several errors of a row, keep the error of the first field
         if isinstance(columns, RowColumns):
             return columns.replace(prepared), faults
         return {**columns, **prepared}, faults
@@ -253,7 +349,7 @@ class Assembly:
         return parts
 
     def apply_maps(self, parts: Parts, columns: CodedColumns, num_rows: int, draws: Draws | None) -> None:
-        """Add the outputs of the maps to those of the transforms."""
+        """Add the outputs of the maps to the outputs of the transforms."""
         for each, part_index in self._maps:
             try:
                 parts[part_index].update(each.apply(columns, num_rows, draws))
@@ -326,3 +422,9 @@ def _explain(error: Exception, columns: CodedColumns, fields: Sequence[str], wha
             return missing
     error.add_note(f"in the transform of {what}")
     return error
+
+
+def _trim(field: Field) -> Field:
+    """Return a field without attributes that no transform needs; the vocabulary holds the categories."""
+    field = replace(field, key=None)
+    return replace(field, values=None) if isinstance(field, Category) else field

@@ -89,8 +89,8 @@ class Augment:
     def light(cls) -> Augment:
         """Return options that suit images of almost anything: shifts by a tenth, and changes of brightness.
 
-        Inputs that are images have them by default. There are no flips: digits, letters and signs change
-        their meaning when they are mirrored.
+        `penstock.train` uses them for models that it builds. There are no flips: digits, letters and signs
+        change their meaning when they are mirrored.
         """
         return cls(crop=0.1, brightness=0.1)
 
@@ -131,15 +131,9 @@ class Augment:
 
 
 def load_augment(owner: str, given: object, resize: str = "random") -> Augment | None:
-    """Return what was given as an `Augment`: one, its options, True for the usual ones, or None.
+    """Return an `Augment` for a given one, for its options, for True (the usual ones), or None.
 
-    Args:
-        owner: Whose option it is.
-        given: What was given.
-        resize: How images get their size; the ranges of random parts are for "random" alone.
-
-    Raises:
-        OptionError: It is something else, or has ranges that nothing would use.
+    `resize`: how images get their size; the ranges of random parts are for "random" alone.
     """
     augment = _load(owner, given)
     changed = {} if augment is None or resize == "random" else augment.changed_options()

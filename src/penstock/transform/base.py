@@ -72,11 +72,7 @@ class Fitted:
 
     @classmethod
     def load(cls, value: JsonValue) -> Self:
-        """Read the JSON form that `to_json` returns.
-
-        Raises:
-            SchemaError: The JSON form is not valid; the message gives the path of the fault.
-        """
+        """Read the JSON form that `to_json` returns."""
         value.object(*cls.LOADERS)
         return cls(**{name: load(value.child(name)) for name, load in cls.LOADERS.items()})
 
@@ -91,6 +87,18 @@ class Prepared(NamedTuple):
 
     column: CodedColumn
     faults: Mapping[int, FieldError]
+
+
+class NativeStep(NamedTuple):
+    """A step of a program of the core.
+
+    Attributes:
+        options: Options of the step, without its field and targets.
+        outputs: Outputs that the step makes: one, or one with its mask or indicator.
+    """
+
+    options: dict[str, Any]
+    outputs: tuple[Output, ...]
 
 
 _F = TypeVar("_F", bound=Fitted)
@@ -141,6 +149,15 @@ class Transform(ABC):
             The options of a step of `_native.Program`, without its field and targets.
         """
         return None
+
+    def native_steps(self, outputs: tuple[Output, ...]) -> list[NativeStep] | None:
+        """Return the transform as steps of a program of the core, or None if only `apply` can run it.
+
+        Args:
+            outputs: Outputs of the transform.
+        """
+        step = self.native_step(outputs[0])
+        return None if step is None else [NativeStep(step, outputs)]
 
     def prepare(
         self,
@@ -316,11 +333,7 @@ class Transform(ABC):
 
 
 def need_fitted(transform: Transform, name: str, fitted: _F | None) -> _F:
-    """Return the fitted state.
-
-    Raises:
-        OptionError: The transform is not fitted.
-    """
+    """Return the fitted state."""
     if fitted is None:
         advice = "Call Pipeline.fit(data), which fits all transforms."
         what = f"{type(transform).__name__} for field {name!r}"

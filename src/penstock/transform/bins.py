@@ -2,7 +2,7 @@
 
 In: a sample of the values of a field. Out: edges, ascending. Half of the edges are quantiles of the values,
 so that bins have similar numbers of records; half are quantiles of the distinct values, so that the rare ones
-of a skewed field are not all in one bin. Frequent values have bins of their own.
+of a skewed field are not all in one bin. Frequent values have separate bins.
 """
 
 from __future__ import annotations
@@ -28,11 +28,10 @@ _MAX_FREQUENT: Final = 16
 def find_edges(column: Column, num_bins: int, fill: float | None = None) -> tuple[float, ...]:
     """Return the edges of the bins of a field; empty if it has fewer than two distinct finite values.
 
-    Args:
-        column: Values of the field; infinite ones are ignored.
-        num_bins: Number of bins. A field with fewer distinct values has an edge at each of them.
-        fill: Number that replaces missing values and NaN. Where many are missing it is a frequent value, so
-            that a model can tell them from similar values. None ignores them.
+    `column`: values of the field; infinite ones are ignored. `num_bins`: number of bins. A field with fewer
+    distinct values has an edge at each of them. `fill`: number that replaces missing values and NaN. Where
+    many are missing it is a frequent value, so that a model can tell them from similar values. None ignores
+    them.
     """
     numbers = np.asarray(Dense.of(column).values).astype(np.float64)
     if column.present is not None:

@@ -7,7 +7,7 @@ each slice writes its rows; arrays whose shape depends on the batch are joined a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import CodedColumns, Dense, Ragged, concat_rows, take_rows
 from penstock.decode.row_columns import NativeRows, count_rows
-from penstock.transform.assembly import Assembly, Faults, Parts
 from penstock.transform.draws import Draws
+
+if TYPE_CHECKING:
+    from penstock.transform.assembly import Assembly, Faults, Parts  # which begins these batches
 
 _NOT_FILLED: Final = (0, 0)
 
@@ -62,7 +64,7 @@ class BatchBuilder(Protocol):
         Args:
             draws: Random draws of all rows that were filled.
             chosen: Rows to return, as numbers among those that were filled; all of them if not given. The
-                draws are those of these rows.
+                draws belong to these rows.
 
         Raises:
             FieldError: A map refuses a row; `record` is its number among the chosen rows.
@@ -85,7 +87,7 @@ class AssembledBatch:
         self._batch = self._program.allocate(num_rows)
         self._arrays = dict(zip(self._program.arrays, self._batch.arrays, strict=True))
         self._filled = [_NOT_FILLED] * num_parts  # first row and number of rows of each part
-        # Outputs whose shape depends on the batch: those of the core, and those of `Transform.apply`.
+        # Outputs whose shape depends on the batch: from the core, and from `Transform.apply`.
         self._pieces: list[_native.Piece | None] = [None] * num_parts
         self._made: list[dict[str, Any]] = [{}] * num_parts
         self._mapped: list[CodedColumns] = [{}] * num_parts

@@ -49,14 +49,8 @@ def cast(
 ) -> NDArray[Any]:
     """Cast numbers to another type, in an aligned array; floats are rounded.
 
-    Args:
-        name: Name of the field.
-        values: Numbers, one row per record, or the concatenated items of lists.
-        dtype: Type of the result.
-        offsets: Offsets of the records in `values`, for lists.
-
-    Raises:
-        FieldError: A number is out of the range of the type.
+    `values`: numbers, one row per record, or the concatenated items of lists. `offsets`: offsets of the
+    records in `values`, for lists.
     """
     is_whole = values.dtype.kind in "iu" and dtype.lstrip("u").startswith("int")
     if is_whole and values.size and not _fits(values, dtype):
@@ -81,7 +75,7 @@ def _refuse(name: str, values: NDArray[Any], dtype: str, offsets: NDArray[np.int
             is_bad = np.isinf(flat.astype(dtype)) & np.isfinite(flat)
     else:
         limits = np.iinfo(dtype)
-        # Compared as Python integers: the limits of a wide type exceed those of a narrow one.
+        # Compared as Python integers: the limits of a wide type exceed the limits of a narrow one.
         is_bad = np.array([not limits.min <= number <= limits.max for number in flat.tolist()])
     at = int(np.argmax(is_bad))
     row = at // max(1, values[:1].size)

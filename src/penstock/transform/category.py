@@ -7,6 +7,7 @@ code.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -14,7 +15,7 @@ from penstock import _native
 from penstock.columns import CodedColumn, Ragged
 from penstock.foundation.json_form import JsonValue
 from penstock.foundation.option_checks import check_choice, check_count, refuse_option
-from penstock.foundation.wording import show
+from penstock.foundation.wording import override, show
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
@@ -43,6 +44,19 @@ _SET_OUTPUTS = ("multi_hot", "count")
 
 def _can_lack(field: Field) -> bool:
     return field.optional and field.default is None
+
+
+def join_classes(field: Field, values: Iterable[Entry]) -> list[Entry]:
+    """Return the classes of a target: its values in the data, and those that the schema declares.
+
+    A class that the schema declares is a class even if the train split has no record of it. Texts of records
+    without a label are none.
+    """
+    if not isinstance(field, Category):
+        return list(values)
+    default = () if field.default is None else (field.default,)
+    found = dict.fromkeys([*values, *(field.values or ()), *default])
+    return [each for each in found if each not in field.unlabelled]
 
 
 @dataclass(frozen=True, repr=False)
@@ -161,12 +175,13 @@ class Encode(Padded):
         values = () if self.output == "hash" else resolved._find_values(name, field, derived["dtype"], source)
         # Training skips records without a target; a loader raises an error at the first of them.
         if derived["can_lack"] and resolved.missing == "error" and field.role != "target":
-            refuse_gaps(self, name, source, "Give the field a default, or use Encode(missing='slot').")
+            advice = "Give the field a default, or: " + override(name, "Encode(missing='slot')") + "."
+            refuse_gaps(self, name, source, advice)
         fitted = EncodeFit(**derived, values=values)
         found = replace(resolved, fitted=fitted)
         found._keep(_resolved=tuple(option for option in defaults if getattr(self, option) is None))
         if fitted.default is not None and found._coder.code_value(fitted.default) < 0:
-            advice = "Add it to the vocabulary, or use Encode(unknown='slot')."
+            advice = "Add it to the vocabulary, or: " + override(name, "Encode(unknown='slot')") + "."
             raise misfit(self, name, field, f"a code for its default {show(fitted.default)}", advice)
         return found
 
@@ -271,14 +286,12 @@ class Encode(Padded):
             counted = count_entries(name, field, source)
             frequent = [value for value, count in counted if count >= self.min_count][: self.max_values]
             is_whole = self.max_values is None and self.min_count == 1
-            if self.unknown == "error" and is_whole and isinstance(field, Category):
-                # A class that the schema declares is a class even if the train split has no record of it.
-                default = () if field.default is None else (field.default,)
-                frequent = list(dict.fromkeys([*frequent, *(field.values or ()), *default]))
+            if self.unknown == "error" and is_whole:
+                frequent = join_classes(field, frequent)
             values = tuple(sorted(frequent, key=sort_key) if self.order == "value" else frequent)
         if not values and self.unknown == "error":
-            advice = "Use Encode(vocabulary=…), or leave the field out: set its transform to None."
+            advice = f"Use Encode(vocabulary=…), or leave the field out: {override(name, 'None')}."
             if field.role == "target":
-                advice = "Choose another target: --target NAME, in Python target='NAME'."
+                advice = "Choose another target: `target=NAME`."
             raise misfit(self, name, field, "at least one value in the train split", advice)
         return values

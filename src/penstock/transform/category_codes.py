@@ -18,7 +18,7 @@ from penstock import _native
 from penstock.columns import Bytes, CodedColumn, Dense, Dictionary, Mask
 from penstock.errors import FieldError
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
-from penstock.foundation.wording import show
+from penstock.foundation.wording import override, show
 from penstock.transform.base import Fitted
 from penstock.transform.vocabulary import Entry, Table, as_text, make_table
 
@@ -93,11 +93,7 @@ class Coder:
         self._bins = None if bins is None else (bins[0], slots.first, slots.missing, bins[1])
 
     def code_rows(self, name: str, column: CodedColumn) -> NDArray[np.int32]:
-        """Return the code of each row.
-
-        Raises:
-            FieldError: A row has an unknown value, or no value, and there is no slot for it.
-        """
+        """Return the code of each row."""
         code = _ROW_CODERS.get(type(column))
         if code is None:
             raise TypeError(f"expected a column with one value per row, got {column!r}")
@@ -109,11 +105,7 @@ class Coder:
     def code_items(
         self, name: str, values: Bytes | NDArray[Any], offsets: NDArray[np.int64], present: Mask | None
     ) -> NDArray[np.int32]:
-        """Return the code of each value of lists.
-
-        Raises:
-            FieldError: A list has an unknown value, or a record has no list, and there is no slot for it.
-        """
+        """Return the code of each value of lists."""
         codes = self._code(values, None)
         if self._is_strict:
             if self._slots[2] == MISSING_ERROR and present is not None and not present.all():
@@ -180,12 +172,9 @@ def make_coder(
 ) -> Coder:
     """Return the coder of a field.
 
-    Args:
-        fitted: Fitted state of the transform.
-        bins: Number of hash bins and the salt; None to look values up.
-        is_code: Whether the output is codes rather than vectors, which need no code for missing values.
-        has_slots: Whether there is a slot for unknown values, and one for missing values; without, they are
-            an error.
+    `bins`: number of hash bins and the salt; None to look values up. `is_code`: whether the output is codes
+    rather than vectors, which need no code for missing values. `has_slots`: whether there is a slot for
+    unknown values, and one for missing values; without, they are an error.
     """
     has_zero = is_code and (fitted.num_levels > 0 or (fitted.can_lack and has_slots[1]))
     missing = 0 if has_zero else NO_CODE
@@ -218,23 +207,25 @@ def _refuse_ints(_: object) -> NoReturn:
 
 
 def _refuse_unknown(name: str, row: int, value: Any) -> NoReturn:
+    extended = override(name, "Encode(unknown='slot')")
     raise FieldError(
         f"value of field {name!r}",
         field=name,
         record=row,
         expected="a value of the vocabulary",
         got=show(as_text(value.item() if isinstance(value, np.generic) else value)),
-        advice="List all values in Encode(vocabulary=…), or use Encode(unknown='slot').",
+        advice=f"List all values in Encode(vocabulary=…), or: {extended}.",
     )
 
 
 def _refuse_missing(name: str, row: int) -> NoReturn:
+    extended = override(name, "Encode(missing='slot')")
     raise FieldError(
         f"value of field {name!r}",
         field=name,
         record=row,
         expected="a value",
         got="nothing",
-        advice="Give the field a default, or use Encode(missing='slot'). Training skips records without a "
-        f"target; with a loader, use filter='`{name}` is not None'.",
+        advice=f"Give the field a default, or: {extended}. Training skips "
+        f"records without a target; with a loader, use filter='`{name}` is not None'.",
     )

@@ -113,11 +113,11 @@ class Draws:
         return len(self.records)
 
     def within(self, scope: str) -> Draws:
-        """Return draws for the same records with separate purposes, such as those of one map."""
+        """Return draws for the same records with separate purposes, such as the purposes of one map."""
         return Draws(self.seed, self.epoch, self.records, f"{self._scope}{scope}/", augments=self.augments)
 
     def keys(self, *purposes: str) -> tuple[int, int, tuple[int, ...], NDArray[np.int64]]:
-        """Return what the core draws numbers from: seed, epoch, a number per purpose, and records."""
+        """Return the arguments for draws by the core: seed, epoch, a number per purpose, and records."""
         return self.seed, self.epoch, tuple(map(self._number, purposes)), self.records
 
     def words(self, purpose: str, count: int) -> NDArray[np.uint32]:

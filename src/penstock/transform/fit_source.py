@@ -122,6 +122,13 @@ class SplitFit:
         if not has_rows and num_wanted is not None:  # none of the records to fit on is in any of the runs
             yield from self.columns(name)
 
+    def head(self, name: str, num_rows: int) -> Column:
+        """Return the values of a field in the first records of the split."""
+        source = self._source
+        plan = DecodePlan(source.schema.select((name,)), strict=source.strict)
+        rows = source.rows.in_order()
+        return read_columns(rows, plan, source.losses, 0, min(num_rows, len(rows)))[0][name]
+
     def sample(self, name: str) -> Column:
         """Return the values of a field in a sample of the records, the same for every field.
 
@@ -158,16 +165,10 @@ def _spread_runs(num_rows: int, length: int) -> Iterator[tuple[int, int]]:
         yield start, start + length
 
 
-def find_source(data: Any, part: tuple[float, float] | None = None) -> SplitFit:
+def find_source(data: Any, part: tuple[float, float] | Bitmap | None = None) -> SplitFit:
     """Return the split to fit on: the given split, or the split "train" or only split of a data set.
 
-    Args:
-        data: A data set or a split.
-        part: Two fractions, as for a loader: fit only on that part of the records.
-
-    Raises:
-        OptionError: `data` is neither a data set nor a split, has several splits but no "train", or has no
-            records.
+    `part`: two fractions, as for a loader, or rows: fit only on that part of the records.
     """
     if hasattr(data, "splits"):
         data = data[_choose_split(data.splits)]
@@ -178,7 +179,8 @@ def find_source(data: Any, part: tuple[float, float] | None = None) -> SplitFit:
     if part is None:
         found = SplitFit(source, _find_known(data))
     else:
-        found = SplitFit(source, {}, rows=choose_part(len(source.rows), part))
+        rows = part if isinstance(part, Bitmap) else choose_part(len(source.rows), part)
+        found = SplitFit(source, {}, rows=rows)
     if not found.num_rows:
         got = "an empty split"
         raise OptionError("data", expected="at least one record", got=got, advice="Fit on another split.")

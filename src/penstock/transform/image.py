@@ -27,7 +27,7 @@ from penstock.foundation.option_checks import (
     check_real,
     refuse_option,
 )
-from penstock.foundation.wording import list_choices, show
+from penstock.foundation.wording import list_choices, override, show
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.agreement import refuse_gaps
@@ -84,7 +84,7 @@ class Image(Transform):
         size: Height and width of the output, or one number for both. By default the common size of all
             images of the train split if no side is above 160; otherwise the median of their heights and of
             their widths, each rounded down to a multiple of 32, from 32 to 160.
-        resize: How to resize an image whose aspect ratio differs from that of the output.
+        resize: How to resize an image whose aspect ratio differs from the output.
 
             - "stretch": resize the whole image, which changes its aspect ratio.
             - "pad": keep the aspect ratio, and pad two sides with `fill`.
@@ -175,7 +175,7 @@ class Image(Transform):
         derived = self.derive(name, field)
         self._check_formats(name, derived["formats"], source)
         if derived["can_lack"] and self.missing == "error":
-            refuse_gaps(self, name, source, "Use Image(missing='fill') to fill missing images with a color.")
+            refuse_gaps(self, name, source, _advise_fill(name))
         size = self.size if self.size is not None else choose_size(name, source, orient=self.orient)
         return replace(self, fitted=ImageFit(size, **derived))  # type: ignore[arg-type]  # a pair, once checked
 
@@ -202,6 +202,13 @@ class Image(Transform):
     def augments(self) -> bool:
         """Whether training batches are augmented."""
         return self.resize == "random" or (isinstance(self.augment, Augment) and self.augment.changes)
+
+    def describe_augmentation(self) -> str:
+        """Return the random changes in training, as they are written in Python; empty without any."""
+        found = ["resize='random'"] if self.resize == "random" else []
+        if isinstance(self.augment, Augment) and self.augment.changes:
+            found.append(f"augment={self.augment!r}")
+        return ", ".join(found)
 
     @property
     def drafts(self) -> bool:
@@ -343,19 +350,23 @@ class Image(Transform):
                 field=name,
                 expected=" or ".join(formats),
                 got=", ".join(f"{n} {each}" for each, n in others.items()),
-                advice=f"Use Image(formats={wanted}).",
+                advice=f"Allow them: {override(name, f'Image(formats={wanted})')}.",
             )
 
     def _refuse_missing(self, name: str, row: int) -> FieldError:
-        advice = "Use Image(missing='fill') to fill missing images with a color."
         return FieldError(
             f"image of field {name!r}",
             field=name,
             record=row,
             expected="an image",
             got="nothing",
-            advice=advice,
+            advice=_advise_fill(name),
         )
+
+
+def _advise_fill(name: str) -> str:
+    filled = override(name, "Image(missing='fill')")
+    return f"Fill missing images with a color: {filled}."
 
 
 def _check_size(given: object) -> Size:

@@ -44,12 +44,7 @@ class ImageResizer:
     ) -> Prepared:
         """Return the resized pixels of some rows; with `draws` and `resize="random"`, of random crops.
 
-        Args:
-            name: Name of the field.
-            column: Encoded or cached images.
-            present: Which rows have an image; None if all have one.
-            draws: Random draws of the rows, or None.
-            out: Array for the pixels.
+        `present`: which rows have an image; None if all have one. `draws`: random draws of the rows, or None.
         """
         crop: _native.RandomCrops | None = None
         if self.rules.resize == "random" and draws is not None:
@@ -96,5 +91,5 @@ def _name_fault(name: str, row: int, error: PixelError) -> FieldError:
         record=row,
         expected=error.expected,
         got=error.got,
-        advice=error.advice or "Open the data with on_error='skip' to skip such records.",
+        advice=error.advice or "Open the data with `on_error='skip'` to leave such records out.",
     )

@@ -43,12 +43,8 @@ def choose_size(name: str, source: FitSource, *, orient: bool) -> Size:
     Statistics of the manifest are used if there are any; otherwise the headers of up to 1,024 images that are
     spread evenly over the split. Images whose header cannot be read do not count.
 
-    Args:
-        name: Name of the field.
-        source: Records to fit on.
-        orient: Whether photos are rotated upright, as their EXIF orientation specifies. Statistics have the
-            sides as stored, so that the headers of the sample decide where sides differ and photos are
-            rotated.
+    `orient`: whether photos are rotated upright, as their EXIF orientation specifies. Statistics have the
+    sides as stored, so that the headers of the sample decide where sides differ and photos are rotated.
     """
     sides = _find_known(name, source)
     size = None if sides is None else _decide(*sides)

@@ -17,8 +17,9 @@ from penstock.columns import CodedColumn, Dense, Mask, Ragged
 from penstock.errors import FieldError
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.option_checks import check_flag, check_real, refuse_option
-from penstock.foundation.wording import show
+from penstock.foundation.wording import override, show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
@@ -116,7 +117,8 @@ class Keep(Transform):
         """Return the transform fitted to a field."""
         fitted = KeepFit(**self.derive(name, field), spread=_find_spread(name, field, source))
         if fitted.can_lack and self.missing == "error" and field.role != "target":
-            advice = "Give the field a default, or choose a value for such records: Keep(missing=0)."
+            advice = "Give the field a default, or choose a value for such records: "
+            advice += f"{override(name, 'Keep(missing=0)')}."
             refuse_gaps(self, name, source, advice)
         return replace(self, fitted=fitted)
 
@@ -222,8 +224,8 @@ class Keep(Transform):
                 record=int(np.argmin(present)),
                 expected="a value",
                 got="nothing",
-                advice="Give the field a default, or choose a value: Keep(missing=0). Training skips records "
-                f"without a target; with a loader, use filter='`{name}` is not None'.",
+                advice=f"Give the field a default, or choose a value: {override(name, 'Keep(missing=0)')}. "
+                f"Training skips records without a target; with a loader, use filter='`{name}` is not None'.",
             )
         filled = values.copy()
         filled[~present] = self.missing
@@ -231,7 +233,7 @@ class Keep(Transform):
 
 
 def _is_predicted(field: Field) -> bool:
-    return field.role == "target" and isinstance(field, Number | Tensor)
+    return field.role == "target" and isinstance(field, Number | Date | Tensor)
 
 
 def _find_spread(name: str, field: Field, source: FitSource) -> tuple[float, float, float, float] | None:

@@ -13,13 +13,14 @@ from penstock.errors import OptionError, SchemaError
 from penstock.foundation.json_form import JsonValue
 from penstock.foundation.wording import list_choices, show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.scalar import Image as ImageField
-from penstock.transform.augment import Augment
 from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.category import Encode
+from penstock.transform.date import ExpandDate
 from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
@@ -37,21 +38,18 @@ MAX_VOCABULARY: Final = 10_000
 the field does not list its values. Rarer ones share the code of unknown values."""
 
 KINDS: Final[Mapping[str, type[Transform]]] = {
-    cls.kind: cls for cls in (Scale, Encode, Tokenize, Image, Pad, Keep)
+    cls.kind: cls for cls in (Scale, Encode, ExpandDate, Tokenize, Image, Pad, Keep)
 }
 
 
 def choose_transform(name: str, field: Field) -> Transform | str:
     """Return the default transform of a field, or the reason why it has none.
 
-    Inputs: numbers are standardized, categories encoded, texts tokenized, sequences of numbers padded,
-    sequences of strings encoded and padded, tensors kept, images decoded and, in training, lightly augmented.
-    Targets: numbers are kept as
-    float32, categories encoded from 0 without reserved slots, lists of strings become multi-hot vectors. A
-    weight is a number. Ids, unused fields and opaque bytes have no transform.
-
-    Raises:
-        OptionError: The field does not suit its role.
+    Inputs: numbers are standardized, categories encoded, dates divided into scaled time and calendar parts,
+    texts tokenized, sequences of numbers padded, sequences of strings encoded and padded, tensors kept,
+    images decoded. Targets: numbers are kept as float32, categories encoded from 0 without reserved slots,
+    dates standardized, lists of strings become multi-hot vectors. A weight is a number. Ids, unused fields
+    and opaque bytes have no transform.
     """
     if field.role == "id":
         return IDENTIFIES
@@ -86,16 +84,19 @@ def _choose_nothing(_: Field) -> None:
 INPUTS: Final[Mapping[type[Field], Callable[[Any], Transform | None]]] = {
     Number: lambda _: Scale(),
     Category: lambda field: Encode() if field.values is not None else Encode(max_values=MAX_VOCABULARY),
+    Date: lambda _: ExpandDate(),
     Text: lambda _: Tokenize(),
     Tensor: lambda field: Keep(missing=0) if field.optional else Keep(),
     Sequence: _choose_sequence,
-    ImageField: lambda field: Image(missing="fill" if field.optional else "error", augment=Augment.light()),
+    ImageField: lambda field: Image(missing="fill" if field.optional else "error"),
     BytesField: _choose_nothing,
 }
 TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
     # Losses expect floats. An integer beyond 2^24 is rounded: Keep() keeps it exact.
     Number: lambda _: Keep("float32"),
     Category: lambda _: Encode(),
+    # Numbers of 1970 are far from 0: float32 would round microseconds to minutes.
+    Date: lambda _: Scale(bins=0),
     Text: lambda _: Tokenize(),
     Tensor: lambda _: Keep(),
     Sequence: _choose_set,
@@ -106,11 +107,7 @@ TARGETS: Final[Mapping[type[Field], Callable[[Field], Transform | None]]] = {
 
 
 def load_override(name: str, field: Field, given: object) -> Transform | None:
-    """Return the transform that a user gave for a field; None leaves the field out.
-
-    Raises:
-        OptionError: The value is not a transform, or an option is not valid.
-    """
+    """Return the transform that a user gave for a field; None leaves the field out."""
     if given is None or isinstance(given, Transform):
         return given
     if isinstance(given, str):
@@ -135,11 +132,7 @@ def load_override(name: str, field: Field, given: object) -> Transform | None:
 
 
 def load_transform(value: JsonValue) -> Transform:
-    """Read the JSON form that `to_json` of a transform returns.
-
-    Raises:
-        SchemaError: The JSON form is not valid; the message gives the path of the fault.
-    """
+    """Read the JSON form that `to_json` of a transform returns."""
     return KINDS[value.child("kind").choice(KINDS)].load(value)
 
 

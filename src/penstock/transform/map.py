@@ -67,21 +67,30 @@ class Mapped:
         return bool(self.__dict__["_takes_draws"])
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> Arrays:
-        """Return the outputs of the function for a batch.
-
-        Raises:
-            FieldError: The outputs do not match their declaration.
-            OptionError: The function needs draws, and none are given.
-        """
+        """Return the outputs of the function for a batch."""
         taken: dict[str, CodedColumn] = {name: columns[name] for name in self.fields}
-        if not self.takes_draws:
-            result = self.function(taken)
-        elif draws is None:
-            advice = "Pass Draws(seed, epoch, records)."
-            raise OptionError(f"draws of map {self.name!r}", expected="draws", got="None", advice=advice)
-        else:
-            result = self.function(taken, draws.within(self.name))
+        given: tuple[Draws, ...] = ()
+        if self.takes_draws:
+            if draws is None:
+                advice = "Pass Draws(seed, epoch, records)."
+                raise OptionError(f"draws of map {self.name!r}", expected="draws", got="None", advice=advice)
+            given = (draws.within(self.name),)
+        try:
+            result = self.function(taken, *given)
+        except MemoryError as error:
+            # With a note, loaders do not take it for an error of records that are too large.
+            error.add_note(f"in the function of map {self.name!r}")
+            raise
         return self._check(result, num_rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form, which has the name of the function alone."""
+        return {
+            "name": self.name,
+            "fields": list(self.fields),
+            "outputs": [output.to_json() for output in self.outputs],
+            "keep": self.keep,
+        }
 
     def _check(self, result: object, num_rows: int) -> Arrays:
         names = [output.name for output in self.outputs]

@@ -1,6 +1,6 @@
 """`Scale`: numbers as float32, scaled by the statistics of the train split, with missing values filled in.
 
-In: numbers, tensors, sequences of numbers. Out: float32 arrays of the same shapes.
+In: numbers, dates, tensors, sequences of numbers. Out: float32 arrays of the same shapes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from penstock.foundation.option_checks import (
     check_real,
     refuse_option,
 )
-from penstock.foundation.wording import show
+from penstock.foundation.wording import declare, override, show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.statistics.quantiles import QUANTILES
@@ -107,8 +108,7 @@ class ScaleFit(Fitted):
     def check(self) -> None:
         """Refuse inconsistent numbers, which only an edited JSON form can have.
 
-        Raises:
-            OptionError: The numbers are inconsistent; `field` names the attribute.
+        Raises OptionError: the numbers are inconsistent; `field` names the attribute.
         """
         size = 1 if None in self.shape else math.prod(filter(None, self.shape))
         for part in ("shift", "factor", "fill"):
@@ -250,7 +250,7 @@ class Scale(Padded):
 
     def is_sampled(self, field: Field) -> bool:
         """Whether fitting to a field needs a sample of its values: for the bins of a number as input."""
-        return bool(self.bins) and isinstance(field, Number) and field.role == "input"
+        return bool(self.bins) and isinstance(field, Number | Date) and field.role == "input"
 
     def fit(self, name: str, field: Field, source: FitSource) -> Scale:
         """Return the transform fitted to a field."""
@@ -275,10 +275,10 @@ class Scale(Padded):
 
     def derive(self, name: str, field: Field) -> dict[str, Any]:
         """Return the part of the fitted state that depends only on the field."""
-        if not isinstance(field, Number | Tensor) and not (
+        if not isinstance(field, Number | Date | Tensor) and not (
             isinstance(field, Sequence) and field.dtype in ("int64", "float32")
         ):
-            raise misfit(self, name, field, "numbers", _advise(field))
+            raise misfit(self, name, field, "numbers", _advise(name, field))
         shape: tuple[int | None, ...] = field.shape if isinstance(field, Tensor) else ()
         if isinstance(field, Sequence):
             shape = step_shape(field)
@@ -408,9 +408,10 @@ class Scale(Padded):
         return fill[:1] if len(set(fill)) == 1 else fill
 
 
-def _advise(field: Field) -> str:
+def _advise(name: str, field: Field) -> str:
     if field.type_name in ("category", "text", "sequence"):
         return (
-            "Use Encode(); or, if the values are numbers, open the data with fields={…: ps.fields.Number(…)}."
+            f"Encode the values: {override(name, 'Encode()')}; or, if they are numbers: "
+            f"{declare(name, 'Number()')}."
         )
-    return "Leave the field out: set its transform to None."
+    return f"Leave the field out: {override(name, 'None')}."

@@ -6,27 +6,31 @@ known before the first batch.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from penstock import _native
 from penstock.columns import CodedColumns
 from penstock.errors import NotPicklableError, OptionError
 from penstock.foundation.html import display_safely, make_block, make_table
-from penstock.foundation.wording import list_choices, show, unknown_name
+from penstock.foundation.wording import show, unknown_name
+from penstock.read.bitmap import Bitmap
 from penstock.schema.schema import Schema
-from penstock.transform.agreement import check_field
-from penstock.transform.assembly import Assembly, Faults, Parts
-from penstock.transform.base import MeasureLengths, Transform
-from penstock.transform.builder import AssembledBatch, BatchBuilder
+from penstock.transform.assembly import Assembly, Parts
+from penstock.transform.base import Transform
+from penstock.transform.class_codes import describe_classes, draw_classes, find_classes, list_class_rows
 from penstock.transform.draws import Draws
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
-from penstock.transform.pipeline_fit import Settings, fit_assembly, fit_by_config, list_warnings
-from penstock.transform.pipeline_json import dump_pipeline, load_pipeline, read_pipeline, write_pipeline
+from penstock.transform.pipeline_fit import (
+    Settings,
+    fit_assembly,
+    fit_by_config,
+    list_remarks,
+    list_warnings,
+)
+from penstock.transform.pipeline_json import load_pipeline, read_pipeline, write_pipeline
+from penstock.transform.vocabulary import Entry
 
 _MAX_CELL_CHARS = 60
 
@@ -76,7 +80,9 @@ class Pipeline:
     """The fitted transforms of a data set: one per field, plus maps and groups of several fields.
 
     Attributes:
-        notes: Reasons why fields are left out, and warnings about fields, by field name.
+        notes: By field name, reasons why fields are left out, warnings about their values, vectors that are
+            passed as stored, the augmentation of images, and codes of labels that are other numbers. After
+            loading, only the last three.
 
     Example:
         >>> import penstock as ps
@@ -115,7 +121,7 @@ class Pipeline:
         dataset: Any,
         config: str | os.PathLike[str] | Mapping[str, Any],
         *,
-        part: tuple[float, float] | None = None,
+        part: tuple[float, float] | Bitmap | None = None,
     ) -> Pipeline:
         """Fit transforms as specified by a YAML file or by a mapping of the same structure.
 
@@ -123,8 +129,8 @@ class Pipeline:
             dataset: As for `fit`.
             config: Path of a YAML file, or a mapping, with the tables `fields` (the overrides of `fit`) and
                 `groups` (the members of each group).
-            part: Two fractions such as (0.1, 1), as for `Split.loader`: fit only on that part of the records.
-                The classes of a target are always those of all records.
+            part: Two fractions such as (0.1, 1), as for `Split.loader`, or a bitmap of rows: fit only on that
+                part of the records. A target always has the classes of all records.
 
         Raises:
             NoSuchPathError: The file does not exist.
@@ -135,6 +141,11 @@ class Pipeline:
         return cls(*fit_by_config(dataset, config, part))
 
     @property
+    def assembly(self) -> Assembly:
+        """The steps from columns to arrays, for loaders."""
+        return self._assembly
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence per field that is left out without being asked for, or that needs attention."""
         return tuple(list_warnings(self._assembly.schema, self.notes))
@@ -142,7 +153,7 @@ class Pipeline:
     @property
     def schema(self) -> Schema:
         """Schema of the fields that are read, as of the time of fitting."""
-        return self._assembly.schema.select(self._assembly.fields)
+        return self._assembly.fields_schema
 
     @property
     def transforms(self) -> dict[str, Transform]:
@@ -162,29 +173,25 @@ class Pipeline:
     @property
     def inputs(self) -> dict[str, Output]:
         """Inputs of a batch, by name."""
-        return dict(self._assembly.outputs[0])
+        return self._assembly.inputs
 
     @property
     def targets(self) -> dict[str, Output]:
         """Targets of a batch, by name."""
-        return dict(self._assembly.outputs[1])
+        return self._assembly.targets
 
     @property
     def weights(self) -> dict[str, Output]:
         """Weights by field name; a batch has them under the names of its targets."""
-        return dict(self._assembly.outputs[2])
+        return self._assembly.weights
 
-    def dictionaries(self) -> dict[str, _native.Vocabulary]:
-        """Return the lookup tables with which the core encodes strings while decoding, by field name."""
-        return dict(self._assembly.dictionaries)
-
-    def measure(self, name: str) -> MeasureLengths | None:
-        """Return a function for the lengths of a field's rows in the output; None for the stored lengths."""
-        transform = self._assembly.fed.get(name)
-        return None if transform is None else transform.measure()
+    @property
+    def classes(self) -> dict[str, tuple[Entry, ...]]:
+        """Classes of each target by name, in the order of their codes: the class of code 0 is the first."""
+        return find_classes(self._assembly.fed, self._assembly.schema)
 
     def group(self, name: str, fields: Iterable[str]) -> Pipeline:
-        """Concatenate several inputs to one. This changes the pipeline, and returns it.
+        """Return a pipeline with several inputs concatenated to one.
 
         Args:
             name: Name of the new input.
@@ -195,11 +202,7 @@ class Pipeline:
             UnknownNameError: A name is not an input.
             OptionError: The inputs cannot be concatenated.
         """
-        members = _as_names(f"group {name!r}", fields)
-        now = self._assembly
-        groups = [*((each.name, each.members) for each in now.groups), (name, members)]
-        self._assembly = Assembly(now.schema, now.transforms, now.maps, groups)
-        return self
+        return Pipeline(self._assembly.with_group(name, _as_names(f"group {name!r}", fields)), self.notes)
 
     def map(
         self,
@@ -209,7 +212,7 @@ class Pipeline:
         name: str | None = None,
         keep: bool = False,
     ) -> Pipeline:
-        """Compute outputs from fields with your own function. This changes the pipeline, and returns it.
+        """Return a pipeline that also computes outputs from fields with your own function.
 
         Args:
             function: Function that is called for each batch, in any thread, with a dict of the stored columns
@@ -235,50 +238,13 @@ class Pipeline:
             advice = "Choose another name: map(…, name='…')."
             raise OptionError(f"map {chosen!r}", expected="a unique name", got=chosen, advice=advice)
         given = tuple(outputs) if isinstance(outputs, Iterable) else (outputs,)
-        maps = [*now.maps, Mapped(chosen, function, members, given, keep)]
-        groups = [(each.name, each.members) for each in now.groups]
-        self._assembly = Assembly(now.schema, now.transforms, maps, groups)
-        return self
-
-    @property
-    def augments(self) -> bool:
-        """Whether training batches are random: by augmented images, or by maps that use draws."""
-        return self._assembly.augments
-
-    @property
-    def prepares(self) -> bool:
-        """Whether `prepare` does anything, such as decoding images."""
-        return self._assembly.prepares
-
-    def begin(self, num_rows: int, num_parts: int) -> BatchBuilder:
-        """Return a batch in the making, whose rows come in parts; loaders make their batches this way."""
-        return AssembledBatch(self._assembly, num_rows, num_parts)
-
-    def prepare(self, columns: CodedColumns, draws: Draws | None = None) -> tuple[CodedColumns, Faults]:
-        """Run the expensive part of `apply`, which accepts the result. This step is optional.
-
-        Returns:
-            The columns, and the errors of rows by row number; remove these rows before `apply`.
-        """
-        return self._assembly.prepare(columns, draws)
-
-    def prepare_to_keep(
-        self, columns: CodedColumns, *, augments: bool, room_bytes: int
-    ) -> tuple[CodedColumns, Faults]:
-        """Run the part of `prepare` that is the same in every epoch; its result can be cached.
-
-        Args:
-            columns: As for `apply`.
-            augments: Whether the columns are for training.
-            room_bytes: Maximum size of the prepared data; the rest stays unprepared.
-        """
-        return self._assembly.prepare_to_keep(columns, augments=augments, room_bytes=room_bytes)
+        return Pipeline(now.with_map(Mapped(chosen, function, members, given, keep)), self.notes)
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None = None) -> Parts:
         """Return the inputs, targets and weights of a batch.
 
         Args:
-            columns: Columns of the fields that are read. Strings of a field in `dictionaries()` may be codes.
+            columns: Columns of the fields that are read. Strings may be codes.
             num_rows: Number of records.
             draws: Random draws of the batch. Without them nothing is augmented; some maps need them.
 
@@ -288,86 +254,9 @@ class Pipeline:
         """
         return self._assembly.apply(columns, num_rows, draws)
 
-    def check_schema(self, schema: Schema) -> None:
-        """Refuse data whose fields differ from those that the pipeline was fitted to.
-
-        Raises:
-            UnknownNameError: A field does not exist.
-            SchemaError: A field has another type, or is now optional and its transform needs a value.
-        """
-        for name in self.fields:
-            if name not in schema:
-                raise unknown_name(name, schema)
-            transform = self._assembly.fed.get(name)
-            takes_missing = transform is None or transform.takes_missing
-            check_field(name, self._assembly.schema[name], schema[name], takes_missing=takes_missing)
-
-    def without_targets(self) -> Pipeline:
-        """Return a pipeline with the same inputs, without targets and weights."""
-        return self._without("target", "weight")
-
-    def without_weights(self) -> Pipeline:
-        """Return a pipeline with the same inputs and targets, without weights."""
-        return self._without("weight")
-
-    def _without(self, *left_out: str) -> Pipeline:
-        now = self._assembly
-        roles = {name: field.role for name, field in now.schema.items()}
-        transforms = {name: each for name, each in now.transforms.items() if roles[name] not in left_out}
-        maps = [
-            each
-            for each in now.maps
-            if not any({roles[name] for name in each.fields} == {role} for role in left_out)
-        ]
-        groups = [(each.name, each.members) for each in now.groups]
-        return Pipeline(Assembly(now.schema, transforms, maps, groups), self.notes)
-
-    def without_fields(self, names: Collection[str], reason: str = "") -> Pipeline:
-        """Return a pipeline that does not read some fields, nor has groups of them.
-
-        Args:
-            names: Names of the fields; no map uses them.
-            reason: Why they are left out, for the notes.
-
-        Raises:
-            OptionError: A map uses one of the fields.
-        """
-        now = self._assembly
-        if used := now.mapped.intersection(names):
-            expected = "fields that no map uses"
-            raise OptionError("fields to leave out", expected=expected, got=list_choices(sorted(used)))
-        transforms = {name: each for name, each in now.transforms.items() if name not in names}
-        known = {output.name for name, each in transforms.items() for output in each.outputs(name)}
-        known |= {output.name for each in now.maps for output in each.outputs}
-        groups = []
-        for group in now.groups:
-            if known.issuperset(group.members):
-                groups.append((group.name, group.members))
-                known.add(group.name)
-        notes = {**self.notes, **(dict.fromkeys(names, reason) if reason else {})}
-        return Pipeline(Assembly(now.schema, transforms, now.maps, groups), notes)
-
-    def with_transforms(self, transforms: Mapping[str, Transform]) -> Pipeline:
-        """Return a pipeline with other fitted transforms for some of its fields."""
-        now = self._assembly
-        groups = [(each.name, each.members) for each in now.groups]
-        return Pipeline(Assembly(now.schema, {**now.transforms, **transforms}, now.maps, groups), self.notes)
-
-    def without_inputs(self) -> Pipeline:
-        """Return a pipeline with the same targets, without inputs and weights."""
-        now = self._assembly
-        targets = set(now.schema.targets)
-        transforms = {name: each for name, each in now.transforms.items() if name in targets}
-        maps = [each for each in now.maps if targets.issuperset(each.fields)]
-        return Pipeline(Assembly(now.schema, transforms, maps))
-
-    def copy(self) -> Pipeline:
-        """Return an independent copy, which later changes to this pipeline do not affect."""
-        return Pipeline(self._assembly, self.notes)
-
     def to_json(self) -> dict[str, Any]:
         """Return the JSON form, for `json.dumps`; it has the names of maps, not their functions."""
-        return dump_pipeline(self._assembly)
+        return self._assembly.to_json()
 
     @classmethod
     def from_json(cls, form: object, functions: Mapping[str, MapFunction] | None = None) -> Pipeline:
@@ -381,7 +270,7 @@ class Pipeline:
             SchemaError: The JSON form is not valid; the message gives the path of the fault.
             OptionError: A map has no function, or a function has no map.
         """
-        return cls(load_pipeline(form, functions))
+        return cls._with_remarks(load_pipeline(form, functions))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Save the pipeline to a JSON file; an existing file is replaced."""
@@ -403,12 +292,15 @@ class Pipeline:
             SchemaError: The file is not a valid pipeline; the message gives the path of the fault.
             OptionError: A map has no function, or a function has no map.
         """
-        return cls(read_pipeline(path, functions))
+        return cls._with_remarks(read_pipeline(path, functions))
+
+    @classmethod
+    def _with_remarks(cls, assembly: Assembly) -> Pipeline:
+        return cls(assembly, list_remarks(assembly.schema, assembly.fed))
 
     def fingerprint(self) -> str:
         """Return a SHA-256 hex digest that equal pipelines share; of a map it covers name and outputs."""
-        canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
-        return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+        return self._assembly.fingerprint()
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self.maps:
@@ -420,24 +312,32 @@ class Pipeline:
             )
         return _restore, (self.to_json(), self.notes)
 
-    def __copy__(self) -> Pipeline:
-        return self.copy()
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Pipeline:
-        return self.copy()  # its parts are immutable, and functions are shared
+        return Pipeline(self._assembly, self.notes)  # its parts are immutable, and functions are shared
+
+    def __copy__(self) -> Pipeline:
+        return Pipeline(self._assembly, self.notes)
 
     def _repr_html_(self) -> str:
         return display_safely(
             repr(self),
-            lambda: make_block(repr(self), make_table(_HEADER, list_outputs(self._assembly, self.notes))),
+            lambda: make_block(
+                repr(self),
+                make_table(_HEADER, list_outputs(self._assembly, self.notes)),
+                *(
+                    make_table(("code", f"class of {name}"), list_class_rows(each), num_rows=len(each))
+                    for name, each in self.classes.items()
+                ),
+            ),
         )
 
     def __repr__(self) -> str:
         counts = [len(part) for part in self._assembly.outputs]
-        return f"Pipeline({counts[0]} inputs, {counts[1]} targets, {counts[2]} weights)"
+        classes = "".join(f"; {name}: {describe_classes(each)}" for name, each in self.classes.items())
+        return f"Pipeline({counts[0]} inputs, {counts[1]} targets, {counts[2]} weights{classes})"
 
     def __str__(self) -> str:
-        return draw_table(self._assembly, self.notes)
+        return "\n".join([draw_table(self._assembly, self.notes), *draw_classes(self.classes)])
 
 
 def _restore(form: object, notes: Mapping[str, str]) -> Pipeline:

@@ -8,23 +8,28 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+from penstock.columns import Bytes, Dense
 from penstock.errors import MissingPackageError, OptionError, PenstockError
 from penstock.foundation.json_form import JsonValue, list_of
 from penstock.foundation.wording import join_path, unknown_name
+from penstock.read.bitmap import Bitmap
 from penstock.schema.array import Tensor
+from penstock.schema.byte_array import advise_declaration, find_odd_values
 from penstock.schema.field import Field
+from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Assembly
 from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.category import Encode
+from penstock.transform.class_codes import find_classes, note_renumbered
 from penstock.transform.fit_source import SplitFit, find_source
+from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.kinds import IDENTIFIES, UNUSED, choose_transform, load_override
-from penstock.transform.number import Scale
 
 
 class Settings(NamedTuple):
@@ -43,8 +48,7 @@ class Settings(NamedTuple):
 def load_settings(form: object) -> Settings:
     """Return the settings of a parsed YAML or JSON mapping.
 
-    Raises:
-        SchemaError: The mapping is not valid; `field` and the message give the path of the fault.
+    Raises SchemaError: the mapping is not valid; `field` and the message give the path of the fault.
     """
     given = JsonValue({} if form is None else form, PIPELINE).children("fields", "groups")
     fields, groups = (
@@ -60,31 +64,26 @@ def load_settings(form: object) -> Settings:
 
 _log = logging.getLogger("penstock")
 
+_NUM_READ: Final = 16  # values, to judge what arrays they may be
 _LEFT_OUT: Final = "it was left out"
 _ASKED_FOR: Final = (_LEFT_OUT, IDENTIFIES, UNUSED)
 _UNSCALED: Final = (
-    "vectors are passed as stored, while numbers are scaled: Scale(), in a config file {kind: scale}, "
-    "scales them; built models normalize them with a layer"
+    "vectors are passed as stored, and not scaled: Scale(), in a config file {kind: scale}, scales them; "
+    "built models normalize them with a layer"
 )
+_AUGMENTED: Final = "training images are changed at random: "
 
 
 def fit_assembly(
-    data: Any, settings: Settings, part: tuple[float, float] | None = None
+    data: Any, settings: Settings, part: tuple[float, float] | Bitmap | None = None
 ) -> tuple[Assembly, dict[str, str]]:
     """Fit a transform for each field of a data set, or of a split.
 
-    Args:
-        data: The data set or split.
-        settings: Settings for its fields.
-        part: Two fractions, as for a loader: fit only on that part of the records. The classes of a target
-            are always those of all records.
+    `part`: two fractions, as for a loader, or rows: fit only on that part of the records. A target always has
+    the classes of all records.
 
     Returns:
         The assembly, and notes by field name: reasons why fields are left out, and warnings.
-
-    Raises:
-        UnknownNameError: A name is not a field or an input.
-        OptionError: A transform does not support its field, or there are no records to fit on.
     """
     source = find_source(data, part)
     whole = source if part is None else find_source(data)
@@ -93,6 +92,7 @@ def fit_assembly(
         if name not in schema:
             raise unknown_name(name, schema)
     chosen, notes = _choose(schema, settings)
+    notes |= {name: _explain_bytes(source, name, note) for name, note in notes.items()}
     # Numbers add almost no cost to the pass, and may need a warning.
     measured = [
         name
@@ -111,7 +111,10 @@ def fit_assembly(
         caution = each.caution(schema[name], source.statistics(name)) if source.knows(name) else ""
         if caution:
             notes[name] = caution
-    notes |= _note_vectors(schema, fitted, settings)
+        elif odd := _find_odd_values(source, name):
+            notes[name] = odd
+    for name, note in list_remarks(schema, fitted, settings.fields).items():
+        notes[name] = "; ".join(filter(None, (notes.get(name), note)))
     for warning in list_warnings(schema, notes):
         _log.warning("%s", warning)
     return assembly, notes
@@ -121,9 +124,9 @@ def list_warnings(schema: Schema, notes: Mapping[str, str]) -> Iterator[str]:
     """Yield one sentence per field that is left out without being asked for, or that needs attention."""
     for name, note in notes.items():
         role = schema[name].role
-        if note in _ASKED_FOR:
+        if note in _ASKED_FOR or note.startswith(_AUGMENTED):
             continue
-        if note in _list_reasons(name, schema):
+        if note.startswith(_list_reasons(name, schema)):
             yield (
                 f"target {name!r} is left out: {note}"
                 if role == "target"
@@ -138,22 +141,44 @@ def _list_reasons(name: str, schema: Schema) -> tuple[str, ...]:
     return (found,) if isinstance(found, str) else ()
 
 
-def _note_vectors(schema: Schema, fitted: Mapping[str, Transform], settings: Settings) -> dict[str, str]:
-    """Return notes for vectors that are passed as stored by default, while numbers are scaled."""
-    inputs = {name: each for name, each in fitted.items() if schema[name].role == "input"}
-    numbers = [each for name, each in inputs.items() if isinstance(schema[name], Number)]
-    if not any(isinstance(each, Scale) for each in numbers):
-        return {}
-    vectors = [
-        name
-        for name, each in inputs.items()
-        if isinstance(each, Keep) and name not in settings.fields and _is_vector(schema[name])
-    ]
-    return dict.fromkeys(vectors, _UNSCALED)
+def list_remarks(
+    schema: Schema, fitted: Mapping[str, Transform], chosen: Collection[str] = ()
+) -> dict[str, str]:
+    """Return notes by field name on what transforms do unnoticed, or leave undone.
+
+    These are vectors that are passed as stored, unless the user chose that, images that are augmented, and
+    labels that are whole numbers and get other numbers as codes, unless the user chose the codes.
+    """
+    default_codes = {name: each for name, each in fitted.items() if getattr(each, "vocabulary", None) is None}
+    notes = note_renumbered(find_classes(default_codes, schema))
+    for name, transform in fitted.items():
+        if isinstance(transform, Keep) and name not in chosen and _is_vector(schema[name]):
+            notes[name] = _UNSCALED
+        elif isinstance(transform, Image) and transform.augments:
+            notes[name] = f"{_AUGMENTED}{transform.describe_augmentation()}"
+    return notes
+
+
+def _explain_bytes(source: SplitFit, name: str, note: str) -> str:
+    """Return the reason why a field is left out; for bytes, also the arrays that they may be."""
+    field = source.schema[name]
+    if not isinstance(field, BytesField) or note not in _list_reasons(name, source.schema):
+        return note
+    values = [value for value in Bytes.of(source.head(name, _NUM_READ)).tolist() if value]
+    advice = advise_declaration(name, values)
+    return f"{note}. {advice.removesuffix('.')}" if advice else note
+
+
+def _find_odd_values(source: SplitFit, name: str) -> str:
+    """Return a note about elements that hint at a wrong declaration of an array of bytes."""
+    field = source.schema[name]
+    if not isinstance(field, Tensor) or field.kind != "bytes":
+        return ""
+    return find_odd_values(Dense.of(source.head(name, _NUM_READ)).values)
 
 
 def _is_vector(field: Field) -> bool:
-    return isinstance(field, Tensor) and len(field.shape) == 1 and field.dtype.startswith("float")
+    return field.role == "input" and isinstance(field, Tensor) and len(field.shape) == 1
 
 
 def _has_classes(transform: Transform, field: Field) -> bool:
@@ -163,13 +188,9 @@ def _has_classes(transform: Transform, field: Field) -> bool:
 def fit_by_config(
     data: Any,
     config: str | os.PathLike[str] | Mapping[str, Any],
-    part: tuple[float, float] | None = None,
+    part: tuple[float, float] | Bitmap | None = None,
 ) -> tuple[Assembly, dict[str, str]]:
-    """Fit transforms as specified by a YAML file or a mapping; see `fit_assembly`.
-
-    Raises:
-        SchemaError: The settings are not valid; for a file, the message names the line.
-    """
+    """Fit transforms as specified by a YAML file or a mapping; see `fit_assembly`."""
     if isinstance(config, Mapping):
         return fit_assembly(data, load_settings(config), part)
     try:

@@ -1,59 +1,36 @@
-"""The JSON form of a pipeline, version 1, which is stored with a model.
+"""Reading of the JSON form of a pipeline, version 1, which is stored with a model.
 
-In: an assembly, or untrusted JSON. Out: the other one. Every fault in the JSON is a `SchemaError` whose
+In: untrusted JSON. Out: an assembly. Every fault in the JSON is a `SchemaError` whose
 `field` is the path, such as `$.transforms.age.method`.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
 
 from penstock.errors import NoSuchPathError, OptionError, PathError, PenstockError, SchemaError
 from penstock.foundation.json_form import JsonValue, list_of
-from penstock.foundation.json_text import write_json
+from penstock.foundation.json_text import parse_json, write_json
 from penstock.foundation.wording import list_choices, show, unknown_name
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
 from penstock.storage.atomic import AtomicFile
-from penstock.transform.assembly import Assembly
+from penstock.transform.assembly import VERSION, Assembly
 from penstock.transform.base import PIPELINE, Transform
 from penstock.transform.kinds import load_transform
 from penstock.transform.map import MapFunction, Mapped
 from penstock.transform.output import Output
 
-VERSION: Final = 1
-
 _load_names = list_of(JsonValue.text)
-
-
-def dump_pipeline(assembly: Assembly) -> dict[str, Any]:
-    """Return the JSON form, in plain dicts and lists."""
-    schema = Schema({name: _trim(assembly.schema[name]) for name in assembly.fields})
-    return {
-        "version": VERSION,
-        "schema": schema.to_json(),
-        "transforms": {name: each.to_json() for name, each in assembly.fed.items()},
-        "maps": [_dump_map(each) for each in assembly.maps],
-        "groups": [{"name": each.name, "members": list(each.members)} for each in assembly.groups],
-    }
 
 
 def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = None) -> Assembly:
     """Return the assembly of a JSON form.
 
-    Args:
-        form: JSON form, after `json.loads`.
-        functions: Functions of the maps, by name of the map.
-
-    Raises:
-        SchemaError: The JSON form is not valid; `field` and the message give the path of the fault.
-        OptionError: A map has no function, or a function has no map.
+    `form`: JSON form, after `json.loads`. Raises SchemaError: the JSON form is not valid; `field` and the
+    message give the path of the fault.
     """
     root = JsonValue(form, PIPELINE)
     given = root.children("version", "schema", "transforms", "maps", "groups")
@@ -81,7 +58,7 @@ def load_pipeline(form: object, functions: Mapping[str, MapFunction] | None = No
 
 def write_pipeline(assembly: Assembly, path: str | os.PathLike[str]) -> None:
     """Write a pipeline to a file; an existing file is replaced."""
-    text = write_json(dump_pipeline(assembly), 1)
+    text = write_json(assembly.to_json(), 1)
     with AtomicFile(Path(path), overwrite=True) as file:
         file.write(f"{text}\n".encode("ascii"))
 
@@ -89,21 +66,14 @@ def write_pipeline(assembly: Assembly, path: str | os.PathLike[str]) -> None:
 def read_pipeline(
     path: str | os.PathLike[str], functions: Mapping[str, MapFunction] | None = None
 ) -> Assembly:
-    """Read a file that `write_pipeline` wrote.
-
-    Raises:
-        NoSuchPathError: The file does not exist.
-        PathError: The file cannot be read.
-        SchemaError: The file is not a valid pipeline; the message gives the path of the fault.
-        OptionError: A map has no function, or a function has no map.
-    """
+    """Read a file that `write_pipeline` wrote."""
     try:
-        form = json.loads(Path(path).read_bytes())
+        form = parse_json(Path(path).read_bytes(), takes_nan=True)
     except FileNotFoundError:
         raise NoSuchPathError("no such pipeline", path=path) from None
     except OSError as error:
         raise PathError(f"cannot be read ({error.strerror})", path=path) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise SchemaError("pipeline", path=path, expected="JSON", got=show(str(error))) from None
     try:
         return load_pipeline(form, functions)
@@ -111,21 +81,6 @@ def read_pipeline(
         error.path = os.fspath(path)
         error.args = (str(error),)
         raise
-
-
-def _trim(field: Field) -> Field:
-    """Return a field without attributes that no transform needs; the vocabulary holds the categories."""
-    field = replace(field, key=None)
-    return replace(field, values=None) if isinstance(field, Category) else field
-
-
-def _dump_map(mapped: Mapped) -> dict[str, Any]:
-    return {
-        "name": mapped.name,
-        "fields": list(mapped.fields),
-        "outputs": [output.to_json() for output in mapped.outputs],
-        "keep": mapped.keep,
-    }
 
 
 def _load_schema(value: JsonValue) -> Schema:

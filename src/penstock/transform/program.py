@@ -37,8 +37,8 @@ class ArrayTarget(NamedTuple):
     """Where an output of a fixed shape is.
 
     Attributes:
-        array: Name of the array: that of the output, or of a group.
-        columns: Columns of the output in the array of a group; None for an array of its own.
+        array: Name of the array: the name of the output, or of a group.
+        columns: Columns of the output in the array of a group; None for a separate array.
         offset_bytes: Offset of the output in each row of the array.
     """
 
@@ -78,10 +78,8 @@ class Program:
     ) -> None:
         """Compile a program.
 
-        Args:
-            transforms: Fitted transforms by field name, in order.
-            arrays: Arrays of a fixed shape by name: outputs, and groups.
-            members: Group and columns in it, for each output that is a member of one.
+        `transforms`: fitted transforms by field name, in order. `arrays`: arrays of a fixed shape by name:
+        outputs, and groups. `members`: group and columns in it, for each output that is a member of one.
         """
         self.arrays = tuple(arrays)
         self.targets = {name: ArrayTarget(name, None, 0) for name in arrays}
@@ -93,19 +91,17 @@ class Program:
         pieces: list[PieceOutput] = []
         fields: list[str] = []
         for name, transform in transforms.items():
-            outputs = transform.outputs(name)
-            step = transform.native_step(outputs[0])
-            if step is None:
-                continue
-            if step["form"] in ("longest", "ragged"):
-                mask = outputs[1].name if len(outputs) > 1 else None
-                pieces.append(PieceOutput(name, mask, step["form"] == "ragged"))
-            else:
-                for key, output in zip(("target", "extra"), outputs, strict=False):
-                    target = self.targets[output.name]
-                    step[key] = (self.arrays.index(target.array), target.offset_bytes)
-            steps.append({**step, "field": len(fields)})
-            fields.append(name)
+            for step, outputs in transform.native_steps(transform.outputs(name)) or ():
+                options = dict(step)
+                if options["form"] in ("longest", "ragged"):
+                    mask = outputs[1].name if len(outputs) > 1 else None
+                    pieces.append(PieceOutput(name, mask, options["form"] == "ragged"))
+                else:
+                    for key, output in zip(("target", "extra"), outputs, strict=False):
+                        target = self.targets[output.name]
+                        options[key] = (self.arrays.index(target.array), target.offset_bytes)
+                steps.append({**options, "field": len(fields)})
+                fields.append(name)  # once per step
         self.pieces = tuple(pieces)
         self.others = tuple(name for name in transforms if name not in fields)
         self._fields = tuple(fields)

@@ -47,15 +47,8 @@ class Span(NamedTuple):
 def find_span(name: str, source: FitSource, method: str, size: int, levels: tuple[float, float]) -> Span:
     """Return the scale of a field.
 
-    Args:
-        name: Name of the field.
-        source: Split to fit on.
-        method: Method of `Scale`.
-        size: Number of elements that have their own scale; 0 if all numbers share one.
-        levels: The two quantiles for "clip".
-
-    Raises:
-        OptionError: The method is not available for the field.
+    `method`: method of `Scale`. `size`: number of elements that have their own scale; 0 if all numbers share
+    one. `levels`: the two quantiles for "clip".
     """
     statistics = source.statistics(name)
     whole = statistics.values

@@ -24,7 +24,6 @@ from penstock.transform.output import Output
 from penstock.transform.padding import Padded, step_shape
 
 _DTYPES: Final = ("float32", "float64", "int32", "int64")  # supported by the core
-_WHOLE: Final = (None, "int32", "int64")
 _RANGES: Final = {"int32": 2**31, "int64": 2**63}
 
 

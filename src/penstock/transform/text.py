@@ -1,7 +1,7 @@
 """`Tokenize`: texts as token ids, or as multi-hot or count vectors of tokens.
 
 In: texts. Out: int32 ids, padded or ragged; or float32 vectors with one element per token. By default the
-result is identical to that of Keras' `TextVectorization`.
+result is identical to the result of Keras' `TextVectorization`.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class WordTokenizer:
     Attributes:
         num_codes: Number of ids.
         padding: Id of padding.
-        specials: Tokens of the ids before those of the words; the last one stands for unknown words.
+        specials: Tokens of the ids before the ids of the words; the last one stands for unknown words.
     """
 
     def __init__(self, words: Sequence[Entry], rules: WordRules, specials: tuple[str, ...]) -> None:
@@ -140,7 +140,7 @@ class TokenizeFit(Fitted):
     }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form; without a number of texts it is that of earlier versions."""
+        """Return the JSON form; without a number of texts, it equals the form of earlier versions."""
         form = super().to_json()
         return {name: each for name, each in form.items() if name != "num_texts" or each is not None}
 

@@ -28,8 +28,8 @@ class FileTokenizer:
     """A tokenizer of the package `tokenizers`.
 
     The tokenizer truncates texts to `length` itself, which keeps the special tokens at both ends; without
-    `length` the file may set one. The padding id is that of the file, else that of a token such as "[PAD]",
-    else 0.
+    `length` the file may set one. The padding id is the id in the file, else the id of a token such as
+    "[PAD]", else 0.
 
     Attributes:
         content: Content of the file as compact JSON.

@@ -16,6 +16,7 @@ from penstock.errors import OptionError
 from penstock.foundation.option_checks import refuse_option
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -34,9 +35,6 @@ def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entr
     """Return the values of a field with their counts, most frequent first, ties in the order of values.
 
     Records without a value count with the default of the field, if it has one.
-
-    Raises:
-        OptionError: There are too many distinct values for a vocabulary.
     """
     statistics: FieldStatistics | None = source.statistics(name) if is_counted(field) else None
     frequencies = None if statistics is None else statistics.frequencies
@@ -65,11 +63,7 @@ def count_entries(name: str, field: Field, source: FitSource) -> list[tuple[Entr
 
 
 def check_entries(owner: str, given: object, option: str = "vocabulary") -> tuple[Entry, ...]:
-    """Return a vocabulary given by the user as a tuple.
-
-    Raises:
-        OptionError: The entries are not all strings or all integers, or a value occurs twice.
-    """
+    """Return a vocabulary given by the user as a tuple."""
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise refuse_option(owner, option, "a list of strings or of integers", show(given))
     entries = tuple(item.item() if isinstance(item, np.generic) else item for item in given)
@@ -100,6 +94,7 @@ def _dtype_of(field: Category | Number | Sequence) -> str | None:
 ENTRY_DTYPES: dict[type[Field], Callable[[Any], str | None]] = {
     Number: _dtype_of,
     Category: _dtype_of,
+    Date: lambda _: "int64",
     Text: lambda _: "string",
     Image: lambda _: None,
     BytesField: lambda _: "string",

@@ -1,7 +1,7 @@
 """Who may read the pages: checks of every request before it reaches the application, and safe headers.
 
-In: requests. Out: the same requests, or a refusal. The name in the address must be that of this machine, so
-that no other web site can read the data through the user's browser; a viewer that other machines can reach
+In: requests. Out: the same requests, or a refusal. The name in the address must be the name of this machine,
+so that no other web site can read the data through the user's browser; a viewer that other machines can reach
 asks for a token.
 """
 
@@ -43,11 +43,12 @@ HEADERS: Final = {
 TOKEN: Final = "token"  # noqa: S105 - the name of the parameter
 _METHODS: Final = ("GET", "HEAD")
 _MAX_ADDRESS_BYTES: Final = 100_000
+_PORT: Final = re.compile(r"(:[0-9]{1,5})?")
 _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host name or address is that of this machine, which no other machine can reach."""
+    """Return whether a host name or address means this machine alone, unreachable from other machines."""
     if host.lower() == "localhost":
         return True
     try:
@@ -86,14 +87,6 @@ class Access:
 
         It has a new random token, unless it is bound to loopback and no other name is allowed: a proxy that
         answers under another name may let other machines in.
-
-        Args:
-            host: Name or address that the server is bound to.
-            port: Port of the server.
-            allowed_hosts: Further names of this machine.
-
-        Raises:
-            OptionError: An allowed host is not a name: it has a port, a scheme or a wildcard.
         """
         for name in allowed_hosts:
             if not _HOST_NAME.fullmatch(name):
@@ -136,9 +129,10 @@ class Access:
 def _strip_port(header: str) -> str:
     """Return the host of a `Host` header, without port and brackets."""
     if header.startswith("["):
-        name, bracket, _ = header[1:].partition("]")
-        return name if bracket else header
-    return header.rpartition(":")[0] if header.count(":") == 1 else header
+        name, bracket, port = header[1:].partition("]")
+        return name if bracket and _PORT.fullmatch(port) else header
+    name, colon, port = header.partition(":")
+    return name if _PORT.fullmatch(colon + port) else header
 
 
 class AccessMiddleware:
@@ -174,7 +168,10 @@ class AccessMiddleware:
                 "printed, or start it with --allowed-host NAME",
                 421,
             )
-        # Pages of other sites may link here, but not use what is here as their pictures or scripts.
+        # A redirect to `//host/path` or `/\\host` would lead to another host.
+        if not re.match(r"/(?![/\\])", scope["path"]):
+            return _answer("no such address", 404)
+        # Pages of other sites may link here, but not use these files as their pictures or scripts.
         is_foreign = headers.get("sec-fetch-site") in ("cross-site", "same-site")
         if is_foreign and headers.get("sec-fetch-mode") != "navigate":
             return _answer("requests by pages of other sites are not answered", 403)

@@ -29,6 +29,9 @@ from penstock.decode.pixels import PixelError
 from penstock.decode.short_value import show_number
 from penstock.errors import OptionError, PenstockError, UnknownNameError
 from penstock.foundation.wording import format_size, show
+from penstock.score.score_text import format_answer, format_score
+from penstock.settings.advice import to_flags
+from penstock.training.left_out import ADVICE
 from penstock.view.access import Access, AccessMiddleware
 from penstock.view.browser import Browser, Page
 from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, Cell
@@ -48,12 +51,7 @@ _NUMBERED: Final = ("row", "at", "shard")
 
 
 def make_application(browser: Browser, access: Access) -> Starlette:
-    """Return the application.
-
-    Args:
-        browser: Answers the questions of the pages.
-        access: Which requests are answered.
-    """
+    """Return the application."""
     pages = _Pages(browser)
     routes = [
         Route("/", pages.browse),
@@ -65,11 +63,13 @@ def make_application(browser: Browser, access: Access) -> Starlette:
         Route("/favicon.ico", lambda _: Response(status_code=204)),  # browsers ask for it
         *(Route(f"/static/{name}", partial(_send_static, name)) for name in _STATIC),
     ]
-    return Starlette(
+    application = Starlette(
         routes=routes,
         middleware=[Middleware(AccessMiddleware, access=access)],
         exception_handlers={HTTPException: pages.not_found, Exception: pages.failed},
     )
+    application.router.redirect_slashes = False  # no redirect to an address made of the `Host` header
+    return application
 
 
 async def _send_static(name: str, _: Request) -> Response:
@@ -86,6 +86,8 @@ def make_templates() -> Environment:
         lstrip_blocks=True,
     )
     templates.filters["number"] = show_number
+    templates.filters["answer"] = format_answer
+    templates.filters["score"] = format_score
     templates.filters["count"] = lambda number: f"{number:,}"
     templates.filters["size"] = format_size
     templates.globals.update(CHART_WIDTH=CHART_WIDTH, CHART_HEIGHT=CHART_HEIGHT, DUMP_BYTES=DUMP_BYTES)
@@ -99,7 +101,7 @@ def _is_wide(cell: Cell) -> bool:
 
 
 class _Pages:
-    """The pages; each method answers one address, in a thread of its own."""
+    """The pages; each method answers one address, in a separate thread."""
 
     def __init__(self, browser: Browser) -> None:
         self._browser = browser
@@ -164,6 +166,7 @@ class _Pages:
             row=row,
             num_rows=num_rows,
             detail=shown,
+            is_dump_open="from" in parameters or bool(shown.shown.record.error),
             record=shown.shown.record,
             predictions=shown.shown.predictions,
         )
@@ -260,7 +263,10 @@ class _Pages:
         sorts = self._browser.list_sorts()
         if isinstance(outcome, Outcome):
             names = list(outcome.targets)
-            sorts += [(f"loss:{name}", f"loss of {name}" if len(names) > 1 else "loss") for name in names]
+            sorts += [
+                (f"loss:{name}", f"{each.measure} of {name}" if len(names) > 1 else each.measure)
+                for name, each in outcome.targets.items()
+            ]
         return sorts
 
     def _fail(self, query: Query, error: PenstockError, status: int | None = None) -> Response:
@@ -274,12 +280,13 @@ class _Pages:
             "schema": data.schema,
             "is_run": self._browser.predictions is not None,
             "picture_address": _picture_address,
+            "advice": to_flags(ADVICE),
         }
         return HTMLResponse(self._templates.get_template(template).render(**{**known, **values}), status)
 
 
 def _picture_address(split: str, row: int, name: str, size: str) -> str:
-    # `Query` has a `size` of its own, which is a number.
+    # `Query` has another `size`, which is a number.
     return Query(split=split).to_address("/picture", row=row, field=name, size=size)
 
 

@@ -14,6 +14,7 @@ from penstock.decode.pixels import PixelError
 from penstock.errors import OptionError, PenstockError
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.array import Tensor
+from penstock.schema.date import Date
 from penstock.schema.scalar import Category, Image, Number
 from penstock.view.cell import MISSING, Cell, is_picture, make_cell
 from penstock.view.field_summary import Summary, summarize
@@ -69,7 +70,8 @@ class Page:
         num_selected: Number of records that the query selects.
         num_pages: Number of pages.
         num_bad: Number of records that a filter could not read.
-        fields: Fields that the page shows.
+        fields: Fields that the page shows; of a table of a run, those beside its targets.
+        targets: Targets of a run, whose predictions a table shows beside them.
         picture: Field that cards show as their picture; None if there is none.
         sorted_by: Number of bytes of each text that sorting compared; 0 if all were compared.
     """
@@ -82,6 +84,7 @@ class Page:
     fields: tuple[str, ...]
     picture: str | None
     sorted_by: int = 0
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ class Browser:
 
     Args:
         data: The data.
-        predictions: Predictions of a run; by default those of the run of the data, if it has one.
+        predictions: Predictions of a run; by default the predictions of the run of the data, if it has one.
     """
 
     def __init__(self, data: OpenedData, predictions: RunPredictions | None = None) -> None:
@@ -142,6 +145,9 @@ class Browser:
         if category is not None and category.isidentifier():
             values = getattr(schema[category], "values", None)
             parts.append(f"{category} == {show(values[0])}" if values else f"{category} is not None")
+        date = next((name for name, each in schema.items() if isinstance(each, Date)), None)
+        if date is not None and date.isidentifier():
+            parts.append(f'{date} > "2024-01-31"')
         return " and ".join(parts)
 
     def list_sorts(self) -> list[tuple[str, str]]:
@@ -149,11 +155,7 @@ class Browser:
         return self._selector.list_sorts()
 
     def read_page(self, query: Query) -> Page | Progress:
-        """Return a page of records; the last page, if there are fewer.
-
-        Raises:
-            PenstockError: The query is not valid; see `Selector.select`.
-        """
+        """Return a page of records; the last page, if there are fewer."""
         selected = self._selector.select(query)
         if isinstance(selected, Progress):
             return selected
@@ -163,7 +165,8 @@ class Browser:
         rows = selected.rows(start, start + query.size)
         fields, picture = self._choose_fields(query)
         outcome = self._find_outcome(query.split)
-        names = (*fields, *([picture] if picture else []))
+        targets = self.data.targets if query.layout == "table" else ()
+        names = (*targets, *fields, *([picture] if picture else []))
 
         def read() -> list[ShownRecord]:
             records = enumerate(self._reader.read(query.split, rows), start)
@@ -178,14 +181,11 @@ class Browser:
             fields,
             picture,
             0 if selected.sorted is None else selected.sorted.prefix,
+            targets,
         )
 
     def find_row(self, query: Query, at: int) -> tuple[int, int] | Progress:
-        """Return the row number of a selected record, and the number of selected records.
-
-        Raises:
-            OptionError: There are not so many.
-        """
+        """Return the row number of a selected record, and the number of selected records."""
         selected = self._selector.select(query)
         if isinstance(selected, Progress):
             return selected
@@ -195,11 +195,7 @@ class Browser:
         return int(selected.rows(at, at + 1)[0]), len(selected)
 
     def read_record(self, split: str, row: int, at: int = 0, dump_start: int = 0) -> RecordPage:
-        """Return one record with its bytes.
-
-        Raises:
-            PenstockError: There is no such split or row.
-        """
+        """Return one record with its bytes."""
         return self._work.run(partial(self._read_record, split, row, at, dump_start))
 
     def _read_record(self, split: str, row: int, at: int, dump_start: int) -> RecordPage:
@@ -223,21 +219,12 @@ class Browser:
         return RecordPage(shown, frame, frame_error, tuple(dump), start, pictures)
 
     def read_payload(self, split: str, row: int) -> tuple[int, Iterator[bytes]]:
-        """Return the number of bytes of a record, and the bytes in parts.
-
-        Raises:
-            PenstockError: There is no such record, or its file cannot be read.
-        """
+        """Return the number of bytes of a record, and the bytes in parts."""
         shard, frame = self._work.run(partial(self._reader.read_frame, split, row))
         return frame.payload_bytes, iterate_payload(shard, frame)
 
     def draw_picture(self, split: str, row: int, name: str, size: str) -> bytes:
-        """Return the picture of a field as a PNG file.
-
-        Raises:
-            PixelError: The value is missing, is not an image, or cannot be decoded.
-            PenstockError: There is no such record or field, or the record cannot be read.
-        """
+        """Return the picture of a field as a PNG file."""
         if name not in self.data.schema:
             raise unknown_name(name, self.data.schema)
         if size not in SIZES:
@@ -254,11 +241,7 @@ class Browser:
         return draw_picture(self.data.schema[name], record.values[name], size)
 
     def summarize(self, query: Query) -> Summary | Progress:
-        """Return the statistics of the selected records.
-
-        Raises:
-            PenstockError: The query is not valid.
-        """
+        """Return the statistics of the selected records."""
         plain = query.change(sort="", size=Query().size, layout="grid")
         selected = self._selector.select(plain)
         if isinstance(selected, Progress):
@@ -292,7 +275,8 @@ class Browser:
         """Return the fields that a page shows, and the one whose picture a card shows."""
         schema = self.data.schema
         if query.layout == "table":
-            return tuple(schema)[query.column : query.column + TABLE_FIELDS], None
+            others = [name for name in schema if name not in self.data.targets]
+            return tuple(others[query.column : query.column + TABLE_FIELDS]), None
         picture = next((name for name, each in schema.items() if isinstance(each, Image)), None)
         if picture is None:
             pictures = (

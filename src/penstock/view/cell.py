@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from penstock.decode.short_value import describe_bytes, show_number
 from penstock.foundation.wording import count
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date, show_time
 from penstock.schema.field import Field
 from penstock.schema.picture import is_picture_shape, read_picture
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
@@ -82,10 +83,8 @@ MISSING: Final = Cell("missing")
 def make_cell(field: Field, value: Any, *, is_long: bool = False) -> Cell:
     """Return the cell of a value.
 
-    Args:
-        field: Field of the value.
-        value: The value, as in a sample; None if the record lacks it.
-        is_long: Whether to show as much as the page of a single record does.
+    `value`: the value, as in a sample; None if the record lacks it. `is_long`: whether to show as much as the
+    page of a single record does.
     """
     return MISSING if value is None else CELLS[type(field)](field, value, is_long)
 
@@ -102,6 +101,10 @@ def is_picture(field: Field) -> bool:
 
 def _make_number(_: Field, value: Any, __: bool) -> Cell:
     return Cell("number", show_number(value))
+
+
+def _make_date(_: Field, value: np.datetime64, __: bool) -> Cell:
+    return Cell("number", show_time(value))
 
 
 def _make_text(_: Field, value: Any, is_long: bool) -> Cell:
@@ -211,6 +214,7 @@ def draw_lines(values: NDArray[Any]) -> tuple[Line, ...]:
 CELLS: Final[dict[type[Field], Callable[[Any, Any, bool], Cell]]] = {
     Number: _make_number,
     Category: _make_text,
+    Date: _make_date,
     Text: _make_text,
     Image: _make_image,
     Bytes: _make_bytes,

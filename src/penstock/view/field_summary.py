@@ -6,8 +6,9 @@ statistics of the whole train split come from the manifest, where there is one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -17,10 +18,11 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumns, Dense, Ragged
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
-from penstock.decode.short_value import show_number
+from penstock.decode.short_value import round_measure, show_number
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.array import Sequence
+from penstock.schema.date import DAY, Date, DateUnit, show_date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
@@ -106,7 +108,7 @@ class Summary:
         num_records: Number of selected records.
         num_read: Number of records that were read for the histograms, and for the numbers if not `is_exact`.
         num_bad: Number of those that could not be read.
-        is_exact: Whether the numbers are those of all selected records.
+        is_exact: Whether the numbers describe all selected records.
         first: Number of the first of the fields in the schema.
     """
 
@@ -202,35 +204,40 @@ class _Numbers:
     def bins(self, name: str) -> tuple[Bar, ...]:
         """Return the histogram of a field; empty if it has no numbers."""
         values = np.concatenate(self._parts[name]) if self._parts[name] else np.empty(0)
-        return make_bins(values)
+        return make_bins(values, getattr(self._schema[name], "unit", None))
 
 
-def make_bins(values: NDArray[np.float64]) -> tuple[Bar, ...]:
-    """Return a histogram of the finite numbers, with the bins of a report; outliers are in the end bins."""
+def make_bins(values: NDArray[np.float64], unit: DateUnit | None = None) -> tuple[Bar, ...]:
+    """Return a histogram of the finite numbers, with the bins of a report; outliers are in the end bins.
+
+    `unit`: unit of dates; None for other numbers.
+    """
     finite = values[np.isfinite(values)]
     if not len(finite):
         return ()
     edges = choose_edges(finite, _BINS)
     counts = count_values(finite, edges).tolist()
-    labels = _label_bins(finite, edges)
+    labels = _label_bins(finite, edges, unit)
     return tuple(
         Bar(label, number, number / max(counts)) for label, number in zip(labels, counts, strict=True)
     )
 
 
-def _label_bins(finite: NDArray[np.float64], edges: NDArray[np.float64]) -> list[str]:
+def _label_bins(finite: NDArray[np.float64], edges: NDArray[np.float64], unit: DateUnit | None) -> list[str]:
     """Return the value or the range of each bin."""
+    show: Callable[[Any], str] = show_number if unit is None else partial(show_date, unit=unit)
+    show_end: Callable[[float], str] = "{:.4g}".format if unit is None else show
     if edges[0] == edges[-1]:
-        return [show_number(edges[0])]
+        return [show(edges[0])]
     is_whole = bool((edges[:-1] + 1 == edges[1:]).all() and (finite == np.rint(finite)).all())
     if is_whole:
-        labels = [show_number(low + 0.5) for low in edges[:-1].tolist()]
+        labels = [show(low + 0.5) for low in edges[:-1].tolist()]
     else:
-        labels = [f"{low:.4g} to {high:.4g}" for low, high in pairwise(edges.tolist())]
+        labels = [f"{show_end(low)} to {show_end(high)}" for low, high in pairwise(edges.tolist())]
     if finite.min() < edges[0]:
-        labels[0] = f"up to {labels[0] if is_whole else f'{edges[1]:.4g}'}"
+        labels[0] = f"up to {labels[0] if is_whole else show_end(edges[1])}"
     if finite.max() > edges[-1]:
-        labels[-1] = f"from {labels[-1] if is_whole else f'{edges[-2]:.4g}'}"
+        labels[-1] = f"from {labels[-1] if is_whole else show_end(edges[-2])}"
     return labels
 
 
@@ -254,7 +261,7 @@ def _describe(name: str, field: Field, statistics: FieldStatistics, bins: tuple[
         field.describe(),
         statistics.count,
         statistics.missing,
-        () if distribution is None else tuple(_list_numbers(distribution)),
+        () if distribution is None else tuple(_list_numbers(distribution, getattr(field, "unit", None))),
         () if isinstance(field, Category) else bins,
         values,
         0 if frequencies is None else frequencies.num_distinct,
@@ -263,7 +270,7 @@ def _describe(name: str, field: Field, statistics: FieldStatistics, bins: tuple[
 
 
 def _find_distribution(field: Field, statistics: FieldStatistics) -> tuple[str, Distribution | None]:
-    if isinstance(field, Number):
+    if isinstance(field, Number | Date):
         return "", statistics.values
     if isinstance(field, Category):
         return "", None
@@ -279,19 +286,35 @@ def _find_distribution(field: Field, statistics: FieldStatistics) -> tuple[str, 
     return "", None
 
 
-def _list_numbers(part: Distribution) -> list[tuple[str, str]]:
-    listed = [
-        (name, show_number(value))
-        for name, value in (("min", part.min), ("mean", part.mean), ("max", part.max))
-        if value is not None
-    ]
-    if part.quantiles is not None:
-        listed.insert(2, ("median", show_number(part.quantiles[len(part.quantiles) // 2])))
-    if part.deviation is not None:
-        listed.append(("deviation", show_number(part.deviation)))
+def _list_numbers(part: Distribution, unit: DateUnit | None) -> list[tuple[str, str]]:
+    if unit is not None:
+        return _list_dates(part, unit)
+    median = None if part.quantiles is None else part.quantiles[len(part.quantiles) // 2]
+    measures = (
+        ("min", part.min),
+        ("mean", _round(part.mean)),
+        ("median", _round(median)),
+        ("max", part.max),
+        ("deviation", _round(part.deviation)),
+    )
+    listed = [(name, show_number(value)) for name, value in measures if value is not None]
     return listed + [
         (name, str(number)) for name, number in (("NaN", part.num_nan), ("infinite", part.num_inf)) if number
     ]
+
+
+def _list_dates(part: Distribution, unit: DateUnit) -> list[tuple[str, str]]:
+    median = None if part.quantiles is None else part.quantiles[len(part.quantiles) // 2]
+    dates = (("first", part.min), ("mean", part.mean), ("median", median), ("last", part.max))
+    listed = [(name, show_date(float(value), unit)) for name, value in dates if value is not None]
+    if part.deviation is None:
+        return listed
+    days = _round(part.deviation / (DAY if unit == "microseconds" else 1))
+    return [*listed, ("deviation", f"{show_number(days)} days")]
+
+
+def _round(value: float | None) -> float | None:
+    return None if value is None else round_measure(float(value))
 
 
 def _make_condition(name: str, field: Field, value: str | bytes | int) -> str:

@@ -93,11 +93,7 @@ class DumpLine:
 
 
 def read_frame(shard: Shard, record: int) -> Frame:
-    """Read a record's header and checksums.
-
-    Raises:
-        PenstockError: The file has changed or cannot be read.
-    """
+    """Read a record's header and checksums."""
     offsets = shard.index.offsets
     offset, end = int(offsets[record]), int(offsets[record + 1])
     size = end - offset
@@ -138,11 +134,7 @@ def dump_payload(shard: Shard, frame: Frame, start: int) -> list[DumpLine]:
 
 
 def iterate_payload(shard: Shard, frame: Frame) -> Iterator[bytes]:
-    """Yield the payload of a record, or the bytes of a damaged range after its header, in parts.
-
-    Raises:
-        PenstockError: The file has changed or cannot be read.
-    """
+    """Yield the payload of a record, or the bytes of a damaged range after its header, in parts."""
     start, size = frame.offset + _HEADER_BYTES, frame.payload_bytes
     # Without a decompressed copy, each part would be decompressed from the start of the file.
     step = _PART_BYTES if shard.file() is not None else max(1, size)

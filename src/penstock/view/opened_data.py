@@ -9,24 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from penstock.columns import Payload
 from penstock.errors import NoSuchPathError, PenstockError, SchemaError, StateError
 from penstock.foundation.wording import list_choices, unknown_name
-from penstock.jobs.stored_data import Declaration
-from penstock.read.opening import OpenedFiles, open_files
-from penstock.read.options import ReadOptions
+from penstock.jobs.given_dataset import Declaration
+from penstock.read.opened_files import OpenedFiles, open_files
 from penstock.read.origin import Origin
 from penstock.read.shard import Shard
 from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema
+from penstock.settings.groups import ReadOptions
+from penstock.settings.loading import OpenCall
 from penstock.statistics.summary import FieldStatistics, load_statistics
-from penstock.storage.output_file import find_object
-from penstock.storage.paths import is_named_like_tfrecord
-from penstock.storage.store_path import AnyPath, StorePath, as_path, split_pattern
-from penstock.training.run_files import CONFIG_NAME, PIPELINE_NAME, copy_run, find_data, read_run_config
+from penstock.storage.paths import locate, may_be_folder
+from penstock.storage.store_path import AnyPath, as_path, name_folder
+from penstock.training.left_out import LeftOutPart, find_unread, read_parts
+from penstock.training.run_files import CONFIG_NAME, PIPELINE_NAME, copy_run, find_data, read_config
 from penstock.transform.pipeline import Pipeline
 from penstock.view.bounded_rows import BoundedRows, find_record_limit
 
@@ -47,6 +48,9 @@ class OpenedData:
         statistics: Statistics of the train split, if a manifest has them.
         run: Folder of the run; None if no run was opened.
         paths: Paths of the data, for a process that opens it again.
+        targets: Names of the targets of the run, if it has one.
+        left_out: Parts of the inputs that the model of the run does not read.
+        unread: Fields that the model of the run does not read.
         model: Function that builds the model of the run, as `FILE:FUNCTION`; None for a model that was built.
         strict: Whether to reject records that no correct writer produces.
     """
@@ -59,6 +63,9 @@ class OpenedData:
     statistics: Mapping[str, FieldStatistics] = field(default_factory=dict)
     run: Path | None = None
     paths: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
+    left_out: tuple[LeftOutPart, ...] = ()
+    unread: tuple[str, ...] = ()
     model: str | None = None
     strict: bool = False
 
@@ -73,11 +80,7 @@ class OpenedData:
         return self.payload in ("example", "sequence_example")
 
     def rows(self, split: str) -> BoundedRows:
-        """Return the rows of a split.
-
-        Raises:
-            UnknownNameError: There is no such split.
-        """
+        """Return the rows of a split."""
         if split not in self.splits:
             raise unknown_name(split, self.splits, what="split")
         return self.splits[split]
@@ -94,37 +97,21 @@ def open_data(
 
     Damaged records do not prevent opening: each is shown as such.
 
-    Args:
-        paths: Files, glob patterns or folders; or the folder of a run, and optionally the paths of other data
-            to show with it.
-        declaration: Declared types and roles of fields.
-        options: Options for reading.
-
-    Raises:
-        StateError: The folder is that of a cross-validation.
-        PenstockError: See `penstock.open`.
+    `paths`: files, glob patterns or folders; or the folder of a run, and optionally the paths of other data
+    to show with it.
     """
     declaration, options = declaration or Declaration(), options or ReadOptions()
     folder = as_path(paths[0])
-    if isinstance(folder, Path) and (folder / CONFIG_NAME).is_file():
-        return _open_run(folder, folder, list(paths[1:]), declaration, options)
-    if isinstance(folder, StorePath) and _is_run(folder):
+    if may_be_folder(folder) and (locate(folder) / CONFIG_NAME).exists():
         return _open_run(copy_run(folder), folder, list(paths[1:]), declaration, options)
     return _open_files(list(paths), declaration, options)
-
-
-def _is_run(folder: StorePath) -> bool:
-    """Whether a folder in an object store is a run; a TFRecord file is recognized without a request."""
-    is_file = is_named_like_tfrecord(folder.name) or split_pattern(folder) is not None
-    return not is_file and find_object(folder / CONFIG_NAME)
 
 
 def _open_files(paths: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
     fields: dict[str, Field] = dict(declaration.fields)
     if declaration.types:
         fields = declaration.list_fields(open_files(paths, options, "collect").survey())
-    origin = Origin(
-        paths if len(paths) > 1 else paths[0],
+    call = OpenCall(
         fields=fields or None,
         target=declaration.target,
         weight=declaration.weight,
@@ -132,6 +119,7 @@ def _open_files(paths: list[str], declaration: Declaration, options: ReadOptions
         on_error="collect",
         options=options,
     )
+    origin = Origin(paths if len(paths) > 1 else paths[0], call)
     return _describe(paths, *origin.open(), options)
 
 
@@ -158,10 +146,10 @@ def _open_run(
     folder: Path, origin: AnyPath, others: list[str], declaration: Declaration, options: ReadOptions
 ) -> OpenedData:
     """Open a run, whose files are in a local folder, and its data."""
-    settings = read_run_config(folder / CONFIG_NAME)
-    if "folds" in settings:
+    config = read_config(folder / CONFIG_NAME)
+    if config.folds is not None:
         raise _refuse_folds(folder, origin)
-    stored = find_data(origin, settings)
+    stored = find_data(origin, config)
     paths = others or [str(path) for path in (stored if isinstance(stored, list) else [stored])]
     try:
         opened = _open_files(paths, declaration, options)
@@ -173,9 +161,21 @@ def _open_run(
             path=error.path,
             advice=f"Pass its new path: penstock view {origin} DATASET.",
         ) from error
-    opened = _use_trained_fields(folder, paths, opened, declaration, options)
-    name = origin.resolve().name if isinstance(origin, Path) else origin.name
-    return OpenedData(**{**vars(opened), "name": name, "run": folder})
+    pipeline = _load_pipeline(folder)
+    more: dict[str, Any] = {"left_out": read_parts(config, opened.schema).left_out}
+    if pipeline is not None:
+        opened = _use_trained_fields(pipeline.schema, paths, opened, declaration, options)
+        targets = (name for name, each in pipeline.schema.items() if each.role == "target")
+        more["targets"] = tuple(name for name in targets if name in opened.schema)
+        more["unread"] = find_unread(opened.schema, pipeline.fields)
+    return OpenedData(**{**vars(opened), "name": name_folder(origin), "run": folder, **more})
+
+
+def _load_pipeline(folder: Path) -> Pipeline | None:
+    try:
+        return Pipeline.load(folder / PIPELINE_NAME)
+    except (PenstockError, OSError):
+        return None  # there are no predictions either, and their page says why
 
 
 def _refuse_folds(folder: Path, origin: AnyPath) -> StateError:
@@ -187,7 +187,7 @@ def _refuse_folds(folder: Path, origin: AnyPath) -> StateError:
         path=origin,
         expected="the folder of one run",
         got="a cross-validation",
-        advice=advice or f"Continue it: penstock train --resume --out {origin}.",
+        advice=advice or f"Continue it: `ps.train(None, out={str(origin)!r}, resume=True)`.",
     )
 
 
@@ -197,13 +197,9 @@ def _fold_number(folder: Path) -> tuple[int, str]:
 
 
 def _use_trained_fields(
-    folder: Path, paths: list[str], opened: OpenedData, declaration: Declaration, options: ReadOptions
+    trained: Schema, paths: list[str], opened: OpenedData, declaration: Declaration, options: ReadOptions
 ) -> OpenedData:
     """Open records without a manifest again with the field types that the run was trained with."""
-    try:
-        trained = Pipeline.load(folder / PIPELINE_NAME).schema
-    except (PenstockError, OSError):
-        return opened  # its predictions are then not available either, and their page says why
     known = {
         name: each
         for name, each in trained.items()

@@ -31,14 +31,7 @@ _PNG_LEVEL: Final = 3
 def draw_picture(field: Field, value: Any, size: str) -> bytes:
     """Return a value as a PNG file.
 
-    Args:
-        field: Field of the value.
-        value: The value, as in a sample.
-        size: "small" or "large".
-
-    Raises:
-        PixelError: The value is not an image, is damaged, or has too many pixels.
-        MissingPackageError: No decoder for the format is installed.
+    `size`: "small" or "large".
     """
     if not is_picture(field):
         raise PixelError("a field with pictures", f"a {field.type_name}")
@@ -56,5 +49,5 @@ def _check_pixels(value: bytes) -> None:
     found = read_picture(value)
     most = None if found is None else MAX_PIXELS.get(found.format)
     if found is None or most is None or found.width * found.height <= most:
-        return  # `decode_small` has a limit of its own
+        return  # `decode_small` has a separate limit
     raise PixelError(f"a {found.format} of at most {most:,} pixels", f"{found.width} x {found.height}")

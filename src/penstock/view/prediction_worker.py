@@ -19,14 +19,15 @@ from numpy.typing import NDArray
 
 from penstock.errors import PenstockError
 from penstock.foundation.keras_backend import importing_keras
+from penstock.jobs.given_dataset import open_as_trained
 from penstock.jobs.model_file import load_model
-from penstock.jobs.stored_data import open_as_trained
 from penstock.model.task import Task
 from penstock.score.evaluation_batches import fit_batch_size
 from penstock.score.mistakes import plain_label
-from penstock.score.options import EvaluateOptions
 from penstock.score.scores import compute_losses, predict_codes
 from penstock.score.split_predictions import SplitPredictions, predict_split
+from penstock.settings.prediction import EvaluateOptions
+from penstock.training.run import open_run
 from penstock.view.predictions import ARRAYS, DESCRIPTION_NAME, ROWS_NAME
 
 
@@ -54,18 +55,10 @@ def describe_error(error: PenstockError) -> dict[str, str | int | None]:
 def predict(folder: Path, split: str, out: Path, paths: Sequence[str], model: str = "") -> None:
     """Predict a split of the data at `paths` with a run, and write the arrays.
 
-    Args:
-        folder: Folder of the run.
-        split: Name of the split.
-        out: Folder for the arrays.
-        paths: Paths of the data.
-        model: Function that builds the user's own model, as `FILE:FUNCTION`; "" for a model that was built.
-
-    Raises:
-        PenstockError: The run cannot be opened, or the split cannot be predicted.
+    `model`: function that builds the user's own model, as `FILE:FUNCTION`; "" for a model that was built.
     """
     with importing_keras("predictions"):
-        from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
+        import penstock.training.run_model  # noqa: F401, PLC0415 - imports Keras
 
     run = open_run(folder, partial(load_model, model) if model else None)
     chosen = open_as_trained(list(paths), run.pipeline.schema, "collect")[split]
@@ -98,7 +91,12 @@ def write_outcome(out: Path, tasks: Mapping[str, Task], judged: SplitPredictions
         for array, key in zip(arrays, ARRAYS, strict=True):
             np.save(out / f"{number}-{key}.npy", array)
         described.append(
-            {"name": name, "kind": task.kind, "labels": [plain_label(label) for label in task.labels]}
+            {
+                "name": name,
+                "kind": task.kind,
+                "labels": [plain_label(label) for label in task.labels],
+                "unit": task.unit,
+            }
         )
     (out / DESCRIPTION_NAME).write_text(json.dumps({"targets": described}))
 

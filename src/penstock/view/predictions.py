@@ -24,6 +24,8 @@ from numpy.typing import NDArray
 
 from penstock.dataset import USUAL_SPLITS
 from penstock.errors import PenstockError, StateError
+from penstock.schema.date import DAY, DateUnit, show_date
+from penstock.score.score_text import format_score
 from penstock.view.opened_data import OpenedData
 from penstock.view.scan_jobs import WAIT_SECONDS, Progress
 
@@ -36,6 +38,7 @@ AT_ONCE: Final = 20_000
 """Splits up to this many records are predicted as soon as they are shown."""
 
 _END_SECONDS: Final = 5.0
+_MOST_CHARS: Final = 40  # of a label in a sentence
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,7 @@ class TargetOutcome:
         probabilities: Probability of the predicted code; NaN for numbers and for several labels.
         losses: Log loss, or absolute error.
         wrong: Whether the prediction is wrong; of a number, whether it differs at all.
+        unit: Unit of dates; None for other targets.
     """
 
     kind: str
@@ -59,6 +63,7 @@ class TargetOutcome:
     probabilities: NDArray[Any]
     losses: NDArray[Any]
     wrong: NDArray[np.bool_]
+    unit: DateUnit | None = None
 
     def describe(self, at: int) -> dict[str, Any]:
         """Return truth, prediction, probability, loss and correctness of one record, for display."""
@@ -68,11 +73,35 @@ class TargetOutcome:
             "prediction": self._show(self.codes[at]),
             "probability": None if np.isnan(probability) else probability,
             "loss": float(self.losses[at]),
-            "measure": "absolute error" if self.kind == "regression" else "loss",
+            "measure": self.measure,
+            "verdict": "predicted" if self.kind == "regression" else "wrong" if self.wrong[at] else "correct",
             "is_wrong": bool(self.wrong[at]) and self.kind != "regression",
         }
 
+    @property
+    def measure(self) -> str:
+        """Name of the loss."""
+        if self.kind != "regression":
+            return "log loss"
+        return "absolute error" if self.unit is None else "absolute error in days"
+
+    def describe_baseline(self) -> str:
+        """Return how good one prediction for all records would be; empty if there is no such prediction."""
+        if not len(self.truths) or self.kind == "multilabel":
+            return ""
+        if self.kind == "regression":
+            truths = np.asarray(self.truths, np.float64)
+            spread = float(np.abs(truths - truths.mean(axis=0)).mean())
+            spread = spread / DAY if self.unit == "microseconds" else spread
+            mean = format_score(float(np.mean(self.losses)))
+            return f"mean {self.measure} {mean}, {format_score(spread)} if always the mean"
+        counts = np.bincount(np.asarray(self.truths, np.int64), minlength=len(self.labels))
+        num_wrong, label = len(self.truths) - int(counts.max()), str(self.labels[int(counts.argmax())])
+        return f"{num_wrong:,} if always {label[:_MOST_CHARS]}{'…' if len(label) > _MOST_CHARS else ''}"
+
     def _show(self, value: NDArray[Any]) -> Any:
+        if self.unit is not None:
+            return show_date(float(np.rint(value)), self.unit)
         if self.kind == "regression":
             return value.tolist()
         if self.kind == "multilabel":
@@ -112,6 +141,10 @@ class Outcome:
         """Number of records with a wrong prediction."""
         return int(self.is_wrong.sum())
 
+    def describe_baseline(self) -> str:
+        """Return how good one prediction for all records would be; empty for several targets."""
+        return next(iter(self.targets.values())).describe_baseline() if len(self.targets) == 1 else ""
+
     def describe(self, row: int) -> dict[str, dict[str, Any]]:
         """Return the predictions of one record by target; empty if it was not predicted."""
         at = int(np.searchsorted(self.rows, row))
@@ -126,7 +159,9 @@ def load_outcome(folder: Path) -> Outcome:
     targets = {}
     for number, target in enumerate(described["targets"]):
         arrays = {name: np.load(folder / f"{number}-{name}.npy", mmap_mode="r") for name in ARRAYS}
-        targets[target["name"]] = TargetOutcome(target["kind"], tuple(target["labels"]), **arrays)
+        targets[target["name"]] = TargetOutcome(
+            target["kind"], tuple(target["labels"]), **arrays, unit=target["unit"]
+        )
     return Outcome(np.load(folder / ROWS_NAME, mmap_mode="r"), targets)
 
 
@@ -153,12 +188,7 @@ class RunPredictions:
         return split in self._workers or len(self._data.rows(split)) <= AT_ONCE
 
     def find(self, split: str, wait_seconds: float = WAIT_SECONDS) -> Outcome | Progress:
-        """Return the predictions of a split, or how many of them are made.
-
-        Raises:
-            UnknownNameError: There is no such split.
-            StateError: The run cannot predict these records; the message has the reason.
-        """
+        """Return the predictions of a split, or how many of them are made."""
         num_rows = len(self._data.rows(split))
         with self._lock:
             if split not in self._workers:

@@ -103,15 +103,14 @@ class Query:
         return f"{path}?{parameters}" if parameters else path
 
     def selection_key(self) -> tuple[Any, ...]:
-        """Return what decides which records are selected in a split, without order and page."""
+        """Return the parameters that select records in a split, without order and page."""
         return self.split, self.filter.strip(), self.search, self.show
 
 
 def parse_query(parameters: Mapping[str, str], first_split: str) -> Query:
     """Return the query of a request; parameters that are not part of a query are ignored.
 
-    Raises:
-        OptionError: A parameter is not valid; `field` is its name.
+    Raises OptionError: a parameter is not valid; `field` is its name.
     """
     given: dict[str, Any] = {}
     for each in fields(Query):
@@ -137,11 +136,7 @@ def parse_query(parameters: Mapping[str, str], first_split: str) -> Query:
 
 
 def parse_number(name: str, text: str) -> int:
-    """Return a parameter that is a number from 0 on.
-
-    Raises:
-        OptionError: It is not.
-    """
+    """Return a parameter that is a number from 0 on."""
     digits = text.strip().replace(",", "")
     if (
         not (digits.isascii() and digits.isdecimal())

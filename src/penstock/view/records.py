@@ -79,22 +79,13 @@ class RecordReader:
         self._plans: dict[tuple[str, ...], tuple[Schema, DecodePlan]] = {}
 
     def read(self, split: str, rows: NDArray[np.int64]) -> Iterator[Record]:
-        """Yield the records of some rows, in their order; values of earlier ones are not kept.
-
-        Raises:
-            UnknownNameError: There is no such split.
-        """
+        """Yield the records of some rows, in their order; values of earlier ones are not kept."""
         scatter = self._scatter(split)
         for group in _group_by_bytes(scatter.rows, rows):
             yield from self._read_group(scatter, group, tuple(self._data.schema))
 
     def read_one(self, split: str, row: int) -> Record:
-        """Return one record; if a field does not fit the schema, with the values of the other fields.
-
-        Raises:
-            UnknownNameError: There is no such split.
-            OptionError: There is no such row.
-        """
+        """Return one record; if a field does not fit the schema, with the values of the other fields."""
         scatter = self._scatter(split)
         self.check_row(split, row)
         wanted = np.array([row], np.int64)
@@ -110,23 +101,13 @@ class RecordReader:
         return Record(**{**vars(record), "values": values, "field_errors": errors})
 
     def read_frame(self, split: str, row: int) -> tuple[Shard, Frame]:
-        """Return the file of a record, and its header and checksums.
-
-        Raises:
-            UnknownNameError: There is no such split.
-            OptionError: There is no such row.
-            PenstockError: The file has changed or cannot be read.
-        """
+        """Return the file of a record, and its header and checksums."""
         self.check_row(split, row)
         shard, record = self._data.rows(split).locate(row)
         return shard, read_frame(shard, record)
 
     def check_row(self, split: str, row: int) -> None:
-        """Refuse a row that does not exist.
-
-        Raises:
-            OptionError: There is no such row.
-        """
+        """Refuse a row that does not exist."""
         num_rows = len(self._data.rows(split))
         if not 0 <= row < num_rows:
             expected = f"a number from 0 to {num_rows - 1}" if num_rows else "none: the split is empty"

@@ -1,4 +1,4 @@
-"""Work that takes long or needs much memory, in threads of its own.
+"""Work that takes long or needs much memory, in separate threads.
 
 In: a key and a function. Out: its result, or how much of the work is done. Scans run in the background: one
 that no request has asked for in a while is given up, and results are kept up to a number of bytes. Records
@@ -77,11 +77,7 @@ class Watch:
         self.asked = clock()
 
     def report(self, done: int, total: int) -> None:
-        """Report progress.
-
-        Raises:
-            GivenUpError: The work is to stop.
-        """
+        """Report progress."""
         self.progress = Progress(done, total)
         if self.is_closed or self._clock() - self.asked > GIVE_UP_SECONDS:
             raise GivenUpError
@@ -133,13 +129,7 @@ class ScanJobs:
     ) -> _T | Progress:
         """Return the result of some work, or its progress if it takes longer than `wait_seconds`.
 
-        Args:
-            key: What identifies the work.
-            work: Does the work; called at most once while its result is kept.
-            wait_seconds: How long to wait.
-
-        Raises:
-            Exception: The error of the work; the next request does the work again.
+        `work`: does the work; called at most once while its result is kept.
         """
         with self._lock:
             if key in self._results:

@@ -131,12 +131,7 @@ class Selector:
         self._predictions = predictions
 
     def select(self, query: Query) -> SelectedRows | Progress:
-        """Return the records that a query selects, or the progress of the work that finds them.
-
-        Raises:
-            OptionError: The filter is not valid, the records cannot be sorted, or there is no such file.
-            UnknownNameError: There is no such split, or no such field.
-        """
+        """Return the records that a query selects, or the progress of the work that finds them."""
         rows, offset = self._find_base(query)
         if not self._data.is_example and (query.filter or query.search or query.sort.startswith("field:")):
             raise OptionError(
@@ -162,7 +157,7 @@ class Selector:
         return SelectedRows(offset, len(rows), bitmap, ordered, num_bad)
 
     def list_sorts(self) -> list[tuple[str, str]]:
-        """Return what records can be sorted by: values of `Query.sort`, and their descriptions."""
+        """Return the available orders: values of `Query.sort`, and their descriptions."""
         sorts = []
         for name, field in islice(self._data.schema.items(), _MOST_LISTED):
             meaning = describe_key(field)
@@ -171,7 +166,7 @@ class Selector:
         return [*sorts, ("bytes:", "size of the record")]
 
     def _find_base(self, query: Query) -> tuple[BoundedRows, int]:
-        """Return the rows that are searched, those of a split or of one file, and the number of the first."""
+        """Return the searched rows (of a split or of one file), and the number of the first row."""
         rows = self._data.rows(query.split)
         if query.shard is None:
             return rows, 0

@@ -21,7 +21,6 @@ from penstock.view.application import make_application
 from penstock.view.browser import Browser
 
 USUAL_HOST: Final = "127.0.0.1"
-USUAL_PORT: Final = 8765
 _END_SECONDS: Final = 2
 _WAITING: Final = 64
 
@@ -35,16 +34,8 @@ def serve(
 ) -> None:
     """Answer requests until SIGINT or SIGTERM.
 
-    Args:
-        browser: Answers the questions of the pages.
-        host: Name or address to bind to.
-        port: Port; 0 for any free one.
-        announce: Called with the address once the server can be reached.
-        allowed_hosts: Further names of this machine, under which requests are answered.
-
-    Raises:
-        OptionError: The port is in use or not allowed, the host is not one of this machine, or an allowed
-            host is not a name.
+    `port`: port; 0 for any free one. `announce`: called with the address once the server can be reached.
+    `allowed_hosts`: further names of this machine, under which requests are answered.
     """
     listener = bind(host, port)
     is_main = threading.current_thread() is threading.main_thread()
@@ -73,11 +64,7 @@ def serve(
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on a port.
-
-    Raises:
-        OptionError: The port is in use or not allowed, or the host is not one of this machine.
-    """
+    """Return a socket that listens on a port."""
     if not 0 <= port <= 65535:
         raise OptionError("--port", field="port", expected="0 to 65535", got=port)
     try:

@@ -23,6 +23,7 @@ from penstock.foundation.wording import show
 from penstock.read.bitmap import Bitmap
 from penstock.read.rows import Rows
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
@@ -69,11 +70,7 @@ def describe_key(field: Field) -> str | None:
 
 
 def check_count(num_records: int) -> None:
-    """Refuse to sort too many records.
-
-    Raises:
-        OptionError: There are too many.
-    """
+    """Refuse to sort too many records."""
     if num_records > MAX_SORTED:
         raise OptionError(
             "sort",
@@ -94,12 +91,7 @@ def sort_by_field(
     descending: bool = False,
     strict: bool = False,
 ) -> SortedRows:
-    """Return the selected rows sorted by a field; those without a value, and bad records, come last.
-
-    Raises:
-        OptionError: There are too many records, or the field has no order.
-        UnknownNameError: There is no such field.
-    """
+    """Return the selected rows sorted by a field; those without a value, and bad records, come last."""
     num_records = len(rows) if selected is None else len(selected)
     check_count(num_records)
     key = _make_key(schema[name], num_records)
@@ -152,11 +144,7 @@ def sort_by_keys(
 
 
 def sort_by_size(rows: Rows, selected: Bitmap | None, *, descending: bool = False) -> SortedRows:
-    """Return the selected rows sorted by the size of their records, which the indexes hold.
-
-    Raises:
-        OptionError: There are too many records.
-    """
+    """Return the selected rows sorted by the size of their records, which the indexes hold."""
     num_records = len(rows) if selected is None else len(selected)
     check_count(num_records)
     sizes = np.empty(num_records, np.int64)
@@ -230,6 +218,7 @@ _SIZE: Final = _Key(count_bytes, np.int64, "number of bytes")
 KEYS: Final[dict[type[Field], Callable[[Any, int], _Key | None]]] = {
     Number: lambda field, _: _Key(_read_numbers, field.dtype, "value"),
     Category: _category_key,
+    Date: lambda _, __: _Key(_read_numbers, np.int64, "date"),
     Text: lambda _, num_records: _string_key(num_records),
     Image: lambda _, __: _SIZE,
     BytesField: lambda _, __: _SIZE,

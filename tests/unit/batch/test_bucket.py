@@ -56,7 +56,7 @@ def test_tokens_with_padding_stay_within_the_budget():
     assert len(rows) < 150  # and they are not cut finer than the budget asks for
 
 
-def test_record_longer_than_the_budget_is_a_batch_of_its_own():
+def test_record_longer_than_the_budget_is_a_separate_batch():
     lengths = np.array([3, 500, 2, 3, 600, 0, 0], np.int32)
     plan = make_plan(SplitOrder(7), lengths, batch_size=4, max_tokens=9, window=7, seed=None)
     assert rows_of(plan) == [[5, 6, 2], [0, 3], [1], [4]]
@@ -92,7 +92,7 @@ def test_every_step_is_found_from_anywhere(epoch):
         assert [ticket.step for ticket in fresh.tickets(epoch, step)] == list(range(step, len(whole)))
 
 
-def test_number_of_steps_is_that_of_the_tickets_in_any_epoch_and_order():
+def test_number_of_steps_equals_the_number_of_tickets_in_any_epoch_and_order():
     plan = make_plan(max_tokens=90)
     for epoch in (0, 5, 1, 4, 0, 7, 7, 2):
         assert plan.num_steps(epoch) == len(rows_of(make_plan(max_tokens=90), epoch))
@@ -107,7 +107,7 @@ def test_step_that_is_not_there_is_refused():
 
 
 @pytest.mark.parametrize("world", [2, 3, 9])
-def test_ranks_together_take_what_one_alone_takes(world):
+def test_ranks_together_take_the_same_as_one_alone(world):
     alone = rows_of(make_plan())
     ranks = [rows_of(make_plan(shard=(rank, world))) for rank in range(world)]
     assert {len(rows) for rows in ranks} == {len(alone)}
@@ -147,8 +147,8 @@ def test_epochs_can_be_counted_while_they_are_iterated():
         assert len(found) == 16
 
 
-def test_windows_of_a_huge_epoch_have_orders_of_their_own():
-    # More windows than 16 bits can count: each still has a key of its own.
+def test_windows_of_a_huge_epoch_have_different_orders():
+    # More windows than 16 bits can count: each still has a different key.
     order = SplitOrder(1 << 40)
     plan = make_plan(order, batch_size=4, window=16)
     plan._lengths_of = lambda picks: np.zeros(len(picks.rows), np.int32)

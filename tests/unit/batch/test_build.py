@@ -1,4 +1,4 @@
-"""When images are augmented: by the split, or as told; and what a state says of it."""
+"""When images are augmented: by the split, or as requested; and the entry of a state."""
 
 import json
 
@@ -44,7 +44,7 @@ def pair(inputs):
 
 
 @pytest.mark.parametrize("shuffle", [False, True, "block"])
-def test_train_is_augmented_and_others_are_not_unless_told(folder, shuffle):
+def test_train_is_augmented_and_others_are_not_unless_requested(folder, shuffle):
     for name, usual in (("train", True), ("validation", False), ("test", False)):
         split = open_photos(folder, name)
         assert is_augmented(load(split, shuffle=shuffle), split) is usual
@@ -69,8 +69,8 @@ def test_mixture_is_augmented_if_all_of_it_is_for_training(folder):
         choices = {"batch_size": 3, "num_threads": 0}
         found = freeze_all(ps.mix(splits).loader(pipeline, **choices))
         for augment in (False, True):
-            told = freeze_all(ps.mix(splits).loader(pipeline, augment=augment, **choices))
-            assert (found == told) is (augment is usual)
+            given = freeze_all(ps.mix(splits).loader(pipeline, augment=augment, **choices))
+            assert (found == given) is (augment is usual)
 
 
 @pytest.mark.parametrize("value", ["yes", 1, 0, "train"])

@@ -85,7 +85,7 @@ def test_second_pass_reads_nothing(folder, place):
     assert source.plan.bytes_read == filled
 
 
-def test_what_does_not_fit_is_read_each_time_and_said_once(folder, place, caplog, monkeypatch):
+def test_records_that_do_not_fit_are_read_each_time_and_noted_once(folder, place, caplog, monkeypatch):
     monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
     source = make_source(folder)
     cached = make_cache(source, 12_000, place)
@@ -181,7 +181,7 @@ def test_usual_size_is_a_quarter_of_the_memory():
     assert usual_cache_bytes() == usable_memory() // 4
 
 
-def test_announcements_are_for_what_is_not_kept(folder, monkeypatch):
+def test_announcements_are_for_records_that_are_not_kept(folder, monkeypatch):
     monkeypatch.setattr("penstock.batch.cache._BLOCK_ROWS", 64)
     cached = make_cache(make_source(folder), 12_000, None)
     heard = []

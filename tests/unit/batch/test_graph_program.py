@@ -1,4 +1,4 @@
-"""What has a form in TensorFlow's operations and what is refused; the names in the code."""
+"""Pipelines that TensorFlow's operations can express, and refused ones; the names in the code."""
 
 import ast
 
@@ -7,9 +7,10 @@ import pytest
 import penstock as ps
 from graph_images import JPEGS, PNGS, open_images
 from graph_rows import fit_some, write_rows
-from penstock.bridge.graph.files import GraphOptions, find_source
+from penstock.bridge.graph.files import find_source
 from penstock.bridge.graph.program import make_program
 from penstock.errors import OptionError, SchemaError
+from penstock.settings.loading import GraphOptions
 from penstock.transform import Augment, Encode, Image, Keep, Output, Pad, Scale, Tokenize
 from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain
@@ -92,7 +93,7 @@ def test_pipeline_of_nothing_is_refused(rows):
         ({"shuffle": "block"}, "shuffle True False 'block'"),
         ({"seed": 2**63}, "seed 9223372036854775807"),
         ({"seed": -1}, "seed 0"),
-        ({"last": "pad"}, "last 'short' 'drop' 'pad'"),
+        ({"last": "pad"}, "last 'short' 'drop' 'pad' weight 0 loader last='pad' to_tf"),
         ({"shuffle_records": 0}, "shuffle_records 1 0"),
     ],
 )
@@ -101,7 +102,7 @@ def test_choice_that_cannot_be_is_refused(options, facts):
         GraphOptions(**options)
 
 
-def test_fields_of_any_name_have_variables_of_their_own(tmp_path):
+def test_fields_of_any_name_have_separate_variables(tmp_path):
     names = [
         "tf",
         "class",
@@ -123,7 +124,7 @@ def test_fields_of_any_name_have_variables_of_their_own(tmp_path):
         assert f"    {name} = parsed[" in code
 
 
-def test_constants_say_what_was_chosen(rows):
+def test_constants_have_the_chosen_values(rows):
     code = write_code(rows, fit_some(rows, int=Keep()), batch_size=9, shuffle=True, seed=5, last="drop")
     lines = code.splitlines()
     assert [line for line in lines if line[:4] in ("BATC", "SHUF", "SEED")] == [

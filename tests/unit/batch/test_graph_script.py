@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from penstock.foundation.program import DefineFunction, If, Return, StatementBlock, Term, function, lift
-from penstock.foundation.program_text import write_program
+from penstock.codegen.program import StatementBlock, Term, define_function, function
+from penstock.codegen.program_text import Layout, write_program
 
 tf, a, b, c = (Term.name(name) for name in ("tf", "a", "b", "c"))
 
@@ -120,12 +120,12 @@ def test_functions_choices_and_comments_have_their_places():
     inner.execute(tf.check(a))
     block = StatementBlock()
     block.define_constant("NAMES", ["x"], tf.read("names"))
-    program = (
-        *block.statements,
-        DefineFunction("make", ("a",), "Make it.", inner.finish([a, b])),
-        If(lift(c), (Return(lift(1)),), (Return(lift(2)),)),
-    )
-    lines = write_program(program, "Words.", []).splitlines()
+    block.statements.append(define_function("make", ["a"], "Make it.", inner.finish([a, b])))
+    then, otherwise = StatementBlock(), StatementBlock()
+    then.bind("d.e", 1)
+    otherwise.bind("d.e", 2)
+    block.choose(c, then, otherwise)
+    lines = write_program(block.statements, "Words.", []).splitlines()
     assert lines[3:] == [
         'NAMES = tf.read("names")',
         "",
@@ -145,10 +145,40 @@ def test_functions_choices_and_comments_have_their_places():
         "",
         "",
         "if c:",
-        "    return 1",
+        "    d.e = 1",
         "else:",
-        "    return 2",
+        "    d.e = 2",
     ]
+
+
+def test_layout_sets_width_margin_blank_lines_and_broken_operations():
+    block = StatementBlock()
+    block.note("A section.")
+    block.bind("x", tf.f(a + b, [c]))
+    block.note("Within the section.", opens_section=False)
+    make = define_function("make", (), "Make it.", block.finish(a), tf.Tensor.node)
+    layout = Layout(width=20, margin=0, parts_return=False, breaks_operations=False)
+    assert write_program([make], "Words.", ["import tensorflow as tf"], layout).splitlines()[4:] == [
+        "",
+        "def make() -> tf.Tensor:",
+        '    """Make it."""',
+        "",
+        "    # A section.",
+        "    x = tf.f(",
+        "        a + b,",
+        "        [c],",
+        "    )",
+        "    # Within the section.",
+        "    return a",
+    ]
+    block = StatementBlock()
+    block.bind("x", tf.f(a.some_long_name + b.other_long_name))
+    wide, narrow = (
+        write_program(block.statements, "Words.", [], Layout(width=20, breaks_operations=each)).splitlines()
+        for each in (False, True)
+    )
+    assert wide[3:-1] == ["x = tf.f(", "    a.some_long_name + b.other_long_name,"]
+    assert narrow[3:-1] == ["x = tf.f(", "    a.some_long_name", "    + b.other_long_name,"]
 
 
 def test_term_has_no_truth_value_and_no_items():

@@ -143,7 +143,7 @@ def test_weighed_records_are_decoded_once_though_drawn_often(folder, place, monk
     assert read < 6 * sum(sizes) / 2
 
 
-def test_what_does_not_fit_is_said_once(folder, place, caplog):
+def test_images_that_do_not_fit_are_noted_once(folder, place, caplog):
     loader = load(folder, place, cache_bytes=2500, shuffle=False)
     with caplog.at_level(logging.WARNING, "penstock"):
         epochs(loader)
@@ -322,7 +322,7 @@ def test_other_fields_and_maps_are_as_without_a_cache(tmp_path, place):
         pipeline = ps.Pipeline.fit(split, image=ps.transform.Image(size=8, augment=True), right=right)
         if mapped:
             outputs = [ps.transform.Output("size", "int64")]
-            pipeline.map(count_bytes, fields=["image"], outputs=outputs, keep=True)
+            pipeline = pipeline.map(count_bytes, fields=["image"], outputs=outputs, keep=True)
         choices = {"batch_size": 5, "shuffle": True, "cache": cache, "num_threads": num_threads}
         return epochs(split.loader(pipeline, **choices))
 

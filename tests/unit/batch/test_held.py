@@ -50,7 +50,7 @@ def test_rows_without_an_image_stay_so():
     assert taken.images[1] is None
 
 
-def test_replacing_moves_what_came_since_the_last_time(tmp_path):
+def test_replacing_keeps_images_that_were_added_since(tmp_path):
     held = HeldImages()
     pieces = [held.add({"x": pictures(0, 1), "y": pictures(2, 3)})]
     loose = held.loose()

@@ -57,7 +57,7 @@ def test_every_iteration_is_the_next_epoch(split):
     assert [flat(again) for _ in range(3)] == epochs
 
 
-def test_order_is_that_of_the_seed(split):
+def test_order_depends_on_the_seed(split):
     def order(**choices):
         return flat(split.loader(batch_size=4, **choices))
 
@@ -71,7 +71,7 @@ def test_order_is_that_of_the_seed(split):
     assert block != order(shuffle=True, seed=1)
 
 
-def test_epochs_in_one_iteration_are_those_of_as_many_iterations(split):
+def test_epochs_in_one_iteration_equal_as_many_iterations(split):
     together = split.loader(batch_size=4, shuffle=True, repeat=3)
     alone = split.loader(batch_size=4, shuffle=True)
     assert numbers_of(together) == [batch for _ in range(3) for batch in numbers_of(alone)]
@@ -109,7 +109,7 @@ def test_weights_draw_records_with_replacement(split):
 @pytest.mark.parametrize("num_ranks", [2, 3, 4, 8])
 @pytest.mark.parametrize("shuffle", [False, "global", "block"])
 @pytest.mark.parametrize("batch_size", [8, 10])
-def test_ranks_together_see_what_one_alone_sees(split, num_ranks, shuffle, batch_size):
+def test_ranks_together_see_the_same_as_one_alone(split, num_ranks, shuffle, batch_size):
     """A global batch has the same records for any number of ranks, also the last one, which is smaller."""
     choices = {"batch_size": batch_size, "shuffle": shuffle, "seed": 5}
     alone = numbers_of(split.loader(**choices))
@@ -286,7 +286,7 @@ def test_state_with_a_very_long_filter_is_a_digest_that_still_tells_differences(
         other.load_state_dict(loader.state_dict())
 
 
-def test_restored_loader_gives_what_remains_and_then_the_next_epoch(split):
+def test_restored_loader_gives_the_remaining_batches_and_then_the_next_epoch(split):
     whole = [numbers_of(split.loader(batch_size=4, shuffle=True, seed=6).read(epoch)) for epoch in range(3)]
     for step in range(8):
         loader = split.loader(batch_size=4, shuffle=True, seed=6)
@@ -351,7 +351,7 @@ def test_restoring_far_out_in_a_huge_epoch_is_quick(split):
     assert time.thread_time() - begin < 0.5  # one step at a time would take many seconds
 
 
-def test_signature_says_what_batches_are(split):
+def test_signature_describes_the_batches(split):
     pipeline = ps.Pipeline.fit(split)
     loader = split.loader(pipeline, batch_size=5, last="pad")
     inputs, targets, weights = loader.signature()
@@ -370,7 +370,7 @@ def test_loader_keeps_the_pipeline_that_it_was_given(split):
     pipeline = ps.Pipeline.fit(split)
     loader = split.loader(pipeline)
     before = freeze_all(loader.read(0))
-    pipeline.group("numbers", ["n", "x"])
+    pipeline = pipeline.group("numbers", ["n", "x"])
     assert freeze_all(loader.read(0)) == before
 
 
@@ -380,7 +380,7 @@ def test_random_draws_follow_seed_epoch_and_record_alone(split):
     def draw(columns, draws):
         return {"luck": draws.uniform("luck")}
 
-    pipeline.map(draw, fields=["n"], outputs=[Output("luck", "float64")], keep=True)
+    pipeline = pipeline.map(draw, fields=["n"], outputs=[Output("luck", "float64")], keep=True)
 
     def lucks(epoch, **choices):
         loader = split.loader(pipeline, **{"seed": 5, **choices})
@@ -403,7 +403,7 @@ def test_random_draws_follow_seed_epoch_and_record_alone(split):
         assert not set(other.values()) & set(usual.values())
 
 
-def test_figures_count_what_was_taken(split):
+def test_figures_count_taken_batches(split):
     loader = split.loader(batch_size=4, num_threads=2)
     assert loader.stats().batches == 0
     list(loader)
@@ -418,13 +418,13 @@ def test_figures_count_what_was_taken(split):
     assert loader.stats().batches == 14
 
 
-def test_time_of_maps_is_that_of_finishing_batches(split):
+def test_time_of_maps_is_the_time_of_finishing_batches(split):
     def double(columns):
         time.sleep(0.01)
         return {"twice": 2 * columns["n"].values}
 
     pipeline = ps.Pipeline.fit(split, s=None, l=None, w=None)
-    pipeline.map(double, fields=["n"], outputs=[Output("twice", "int64", ())])
+    pipeline = pipeline.map(double, fields=["n"], outputs=[Output("twice", "int64", ())])
     loader = split.loader(pipeline, batch_size=13, num_threads=2)
     list(loader)
     stats = loader.stats()
@@ -535,7 +535,7 @@ def test_endless_iteration_that_was_left_is_followed_by_the_next_epoch(split):
 
 
 def test_fewer_records_a_batch_than_ranks_are_refused(split):
-    with raises_with(OptionError, "batch_size", expected=containing(4), got=3):
+    with raises_with(OptionError, "batch_size", expected=containing(4), got="3"):
         split.loader(batch_size=3, shard=(0, 4))
 
 

@@ -1,4 +1,4 @@
-"""Mixtures: shares, epochs, what their splits must agree on, what is refused."""
+"""Mixtures: shares, epochs, required agreement of their splits, refused mixtures."""
 
 import json
 
@@ -138,7 +138,7 @@ def test_many_splits_keep_their_random_draws_apart(splits):
     def draw(columns, draws):
         return {"luck": draws.uniform("luck").astype(np.float32)}
 
-    pipeline.map(draw, fields=["n"], outputs=[ps.transform.Output("luck", "float32")], keep=True)
+    pipeline = pipeline.map(draw, fields=["n"], outputs=[ps.transform.Output("luck", "float32")], keep=True)
     seen = {}
     for inputs, _ in ps.mix(splits, [1, 1]).loader(pipeline, batch_size=30, shuffle=True):
         for number, luck in zip(inputs["n"].tolist(), inputs["luck"].tolist(), strict=True):

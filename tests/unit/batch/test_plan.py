@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from each_case import each_case
 from penstock.batch.batch_plan import FixedPlan, Ticket, cut_picks
 from penstock.read.order import Picks, SplitOrder
 
@@ -26,7 +27,7 @@ def rows_of(plan, epoch=0):
         (1, "short", [1]),
     ],
 )
-def test_epoch_is_cut_into_whole_batches_and_what_is_left(num_rows, last, sizes):
+def test_epoch_is_cut_into_whole_batches_and_the_rest(num_rows, last, sizes):
     plan = FixedPlan(SplitOrder(num_rows), 4, last)
     rows = rows_of(plan)
     assert [len(each) for each in rows] == sizes
@@ -50,9 +51,9 @@ def test_slots_are_known_where_every_batch_is_full():
 
 
 @pytest.mark.parametrize("last", ["short", "pad", "drop"])
-@pytest.mark.parametrize("num_rows", [1, 5, 12, 13, 23])
-@pytest.mark.parametrize("world", [1, 2, 3, 5, 8])
-def test_ranks_together_take_what_one_alone_takes(last, num_rows, world):
+@each_case("num_rows", [1, 5, 12, 13, 23])
+@each_case("world", [1, 2, 3, 5, 8])
+def test_ranks_together_take_the_same_as_one_alone(last, num_rows, world):
     order = SplitOrder(num_rows, shuffle="global", seed=3)
     alone = rows_of(FixedPlan(order, 6, last), epoch=2)
     ranks = [rows_of(FixedPlan(order, 6, last, (rank, world)), epoch=2) for rank in range(world)]

@@ -1,4 +1,4 @@
-"""States: what they say, what is refused, in words."""
+"""States: their content, refused states, and the messages."""
 
 import json
 
@@ -68,7 +68,7 @@ def test_part_of_another_type_is_refused(kind, value):
 
 
 @pytest.mark.parametrize("key", ["version", "epoch", "step", "data", "pipeline", "order", "batches"])
-def test_state_that_is_cut_off_is_refused_naming_what_is_missing(key):
+def test_state_that_is_cut_off_is_refused_naming_the_missing_key(key):
     state = make_state(IDENTITY, 1, 2)
     del state[key]
     with raises_with(StateError, f"state key {key!r}"):
@@ -76,6 +76,6 @@ def test_state_that_is_cut_off_is_refused_naming_what_is_missing(key):
 
 
 @pytest.mark.parametrize("state", [None, 7, "state", b"", [], [("version", 1)], {}])
-def test_what_is_no_state_is_refused(state):
+def test_value_that_is_not_a_state_is_refused(state):
     with raises_with(StateError, "state"):
         read_state(state, IDENTITY)

@@ -66,7 +66,7 @@ def test_no_records_are_columns_without_rows(folders):
 
 @pytest.fixture
 def flawed(tmp_path):
-    """Two splits, in each of which some records lack a number."""
+    """Two splits; in each, some records lack a number."""
     for name, first, bad in (("a", 0, (2, 3)), ("b", 100, (0,))):
         (tmp_path / name).mkdir()
         records = [example(s="none") if i in bad else payload(first + i) for i in range(6)]
@@ -83,14 +83,14 @@ def test_bad_records_are_left_out_of_their_places(flawed):
     assert supplied.num_rows == 3
 
 
-def test_source_whose_records_are_all_bad_leaves_those_of_the_others(flawed):
+def test_source_whose_records_are_all_bad_leaves_the_other_sources(flawed):
     supplied = supply_of(*flawed, fields=("n",), on_error="skip").columns(picks([0, 1], [1, 0]))
     assert (supplied.columns["n"].values.tolist(), supplied.kept.tolist()) == ([1], [False, True])
     supplied = supply_of(*flawed, fields=("n",), on_error="skip").columns(picks([0, 2], [1, 0]))
     assert (supplied.num_rows, supplied.kept.tolist()) == (0, [False, False])
 
 
-def test_what_was_read_is_counted(folders):
+def test_bytes_read_are_counted(folders):
     supply = supply_of(*folders)
     assert (supply.bytes_read, supply.read_seconds) == (0, 0.0)
     supply.columns(picks([0, 0], [0, 1]))

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import penstock as ps
 from penstock.bridge.position import PositionTracker, get_tracker
 
 
@@ -39,6 +40,11 @@ class FakeLoader:
         self.options = SimpleNamespace(repeat=repeat)
         self.is_endless = repeat is None
         self.position = (0, 0)
+
+    @property
+    def next_start(self) -> tuple[int, int]:
+        epoch, step = self.position
+        return (epoch + 1, 0) if step and step >= self.num_steps(epoch) else self.position
 
     def num_steps(self, epoch: int) -> int:
         return self.num_batches + self.more * (epoch % 2)
@@ -169,3 +175,24 @@ def test_new_run_continues_where_an_error_ended_the_last(loader) -> None:
     assert take(tracker, loader) == [(0, 2)]
     tracker.start_run()
     assert take(tracker, loader, 1) == [(1, 0)]
+
+
+def test_bridges_begin_the_next_epoch_after_an_iteration_of_the_loader_that_was_left(tmp_path) -> None:
+    split = ps.convert([{"x": row} for row in range(8)], tmp_path / "out", split="train=1")["train"]
+    for is_before in (True, False):
+        loader = split.loader(batch_size=2)
+        if is_before:
+            get_tracker(loader)
+        next(iter(loader))
+        state = loader.state_dict()
+        tracker = get_tracker(loader)
+        assert tracker.next_position() == (1, 0)
+        assert len(list(tracker.read(loader, tracker.begin()))) == 4
+        assert loader.position == (1, 4)
+        # An exact state continues its epoch, in this loader and in another one.
+        for resumed in (loader, split.loader(batch_size=2)):
+            resumed.load_state_dict(state)
+            follower = get_tracker(resumed)
+            assert follower.follow_consumer(is_continuous=False) == (0, 1)
+            assert follower.begin().start == (0, 1)
+            follower.stop_following()

@@ -72,7 +72,7 @@ TOKENIZER = {
 }
 
 
-def test_padding_of_each_output_is_that_of_its_transform(tmp_path) -> None:
+def test_padding_of_each_output_equals_padding_of_its_transform(tmp_path) -> None:
     pytest.importorskip("tokenizers")
     (tmp_path / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     columns = {
@@ -92,7 +92,7 @@ def test_padding_of_each_output_is_that_of_its_transform(tmp_path) -> None:
         scaled=transform.Scale(mask=True),
         text=transform.Tokenize(tokenizer=tmp_path / "tokenizer.json", mask=True),
     )
-    paddings = find_paddings(pipeline)
+    paddings = find_paddings(pipeline.assembly)
     assert {name: paddings[name] for name, output in pipeline.inputs.items() if None in output.shape} == {
         "codes": (0, None),
         "numbers": (-1, 6),

@@ -1,13 +1,12 @@
 """What `penstock convert` takes: every flag reaches the option it stands for."""
 
-import argparse
-
 import pytest
 
 from penstock.cli import convert
-from penstock.cli.data_arguments import CONVERT
 from penstock.cli.main import main
-from penstock.shards.options import ConvertOptions
+from penstock.settings.command_line import parse
+from penstock.settings.commands import CONVERT
+from penstock.settings.conversion import ConvertOptions
 from raising import mentions
 
 
@@ -20,10 +19,8 @@ def read(monkeypatch, *argv: str) -> ConvertOptions:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(convert, "run_conversion", take)
-    parser = argparse.ArgumentParser()
-    CONVERT.add_arguments(parser)
     with pytest.raises(KeyboardInterrupt):
-        convert.run(parser.parse_args([*argv, "pets.csv", "pets"]))
+        convert.run(parse(CONVERT, [*argv, "pets.csv", "pets"]))
     return got[0]
 
 
@@ -54,10 +51,12 @@ def test_no_flag_leaves_every_default(monkeypatch):
         (("--num-shards", "3"), {"num_shards": 3}),
         (("--compression", "gzip"), {"compression": "gzip"}),
         (("--resize", "256"), {"resize": 256}),
-        (("--workers", "2"), {"workers": 2}),
+        (("--threads", "2"), {"num_threads": 2}),
+        (("--workers", "2"), {"num_threads": 2}),
         (("--engine", "ray", "--address", "head:6379"), {"engine": "ray", "address": "head:6379"}),
         (("--on-error", "collect"), {"on_error": "collect"}),
-        (("--max-rejects", "5"), {"max_rejects": 5}),
+        (("--max-skipped", "5"), {"max_skipped": 5}),
+        (("--max-rejects", "5"), {"max_skipped": 5}),
         (("--overwrite",), {"overwrite": True}),
         (("--resume",), {"resume": True}),
         (("--delimiter", ";"), {"delimiter": ";"}),
@@ -84,14 +83,14 @@ def test_stratify_alone_means_the_target(monkeypatch):
         (("--compression", "zip"), "--compression 'zip'"),
         (("--on-error", "ignore"), "--on-error 'ignore'"),
         (("--seed", "x"), "--seed 'x'"),
-        (("--seed", "-1"), "seed 0 -1"),
-        (("--workers", "0"), "workers 1 0"),
-        (("--delimiter", "ab"), "delimiter ASCII"),
+        (("--seed", "-1"), "--seed 0 -1"),
+        (("--workers", "0"), "--workers 1 0"),
+        (("--delimiter", "ab"), "--delimiter ASCII"),
         (("--tagret", "a"), "--tagret --target"),
-        (("--split", "train=2"), "share 'train' 0 1 2.0"),
-        (("--split", "train=0.5"), "shares 1 0.5"),
-        (("--split", "train"), "split NAME=SHARE"),
-        (("--time", "a", "--split-by", "b"), "split split_by time"),
+        (("--split", "train=2"), "--split 1 train=2"),
+        (("--split", "train=0.5"), "--split 1 0.5"),
+        (("--split", "train"), "--split train=0.9,test=0.1"),
+        (("--time", "a", "--split-by", "b"), "--time --split-by"),
     ],
 )
 def test_wrong_flag_is_one_line_and_status_2(tmp_path, monkeypatch, capsys, argv, facts):
@@ -112,6 +111,6 @@ def test_help_names_every_option(capsys):
     flags = (
         "image text category number sequence bytes tensor target weight id drop rename split group stratify"
     )
-    flags += " split-by time seed no-shuffle shard-size num-shards compression resize workers on-error engine"
-    flags += " address max-rejects overwrite resume delimiter encoding missing short-rows plan plan-file json"
+    flags += " split-by time seed no-shuffle shard-size num-shards compression resize threads on-error engine"
+    flags += " address max-skipped overwrite resume delimiter encoding missing short-rows plan plan-file json"
     assert [flag for flag in flags.split() if f"--{flag}" not in text] == []

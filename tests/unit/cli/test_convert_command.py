@@ -43,7 +43,7 @@ def test_summary_names_fields_splits_and_the_folder(pets, capsys):
     assert list(ps.open("out").schema) == ["id", "name", "kind", "adopted"]
 
 
-def test_json_says_what_was_made(pets, capsys):
+def test_json_describes_the_result(pets, capsys):
     status, out, _ = run(capsys, "pets.csv", "out", "--json", "--num-shards", "2", "--id", "id")
     found = json.loads(out)
     assert status == 0
@@ -96,7 +96,7 @@ def test_plan_that_is_edited_is_followed(pets, capsys):
     assert list(ps.open("edited").schema) == ["id", "sort", "adopted"]
 
 
-def test_plan_as_json_has_reasons_and_what_is_left_out(pets, capsys):
+def test_plan_as_json_has_reasons_and_columns_that_are_left_out(pets, capsys):
     _, out, _ = run(capsys, "pets.csv", "--plan", "--json", "--drop", "name")
     found = json.loads(out)
     assert found["dropped"] == {"name": "declared"}
@@ -162,7 +162,7 @@ def test_several_files_are_one_source(pets, capsys):
         (("pets.csv", "out", "--time", "agee"), 2, "column 'agee' 'age'"),
         (("pets.csv", "out", "--number", "name"), 1, "pets.csv 'name' 1 (line 2) 'pet 0'"),
         (("pets.csv", "out", "--id", "id", "--target", "id"), 2, "column 'id' role"),
-        (("pets.csv", "out", "--stratify"), 2, "stratify target 0 --stratify"),
+        (("pets.csv", "out", "--stratify"), 2, "--stratify target 0 breed"),
         (("pets.csv", "out.parquet"), 2, "out.parquet TFRecords 'pets.csv'"),
         (("pets.csv", "out.CSV"), 2, "out.CSV OUT '.CSV' 'out.parquet'"),
         (("pets.csv", "out", "--plan-file", "none.yaml"), 2, "none.yaml"),
@@ -185,7 +185,8 @@ def test_existing_output_is_refused(pets, capsys):
     assert run(capsys, "pets.csv", "out")[0] == 0
     status, out, err = run(capsys, "pets.csv", "out")
     assert (status, out) == (2, "")
-    assert mentions(err, f"penstock {pets}/out --overwrite overwrite=True")
+    assert mentions(err, f"penstock {pets}/out '--overwrite'")
+    assert "overwrite=True" not in err
     assert run(capsys, "pets.csv", "out", "--overwrite")[0] == 0
 
 
@@ -240,7 +241,7 @@ def test_all_rows_rejected_is_exit_status_one_and_names_the_first_cause(tmp_path
 
 
 @pytest.mark.parametrize("text", ["Rex,3", "Rex,3\n", "\nRex,3\n\n"])
-def test_one_line_is_named_as_what_it_is_taken_for(tmp_path, monkeypatch, capsys, text):
+def test_single_line_is_reported_as_column_names(tmp_path, monkeypatch, capsys, text):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "pets.csv").write_text(text)
     status, _, err = run(capsys, "pets.csv", "out")

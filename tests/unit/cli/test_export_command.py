@@ -4,24 +4,23 @@ import json
 
 import pytest
 
-from exported_runs import make_run
+from exported_runs import share_run
 from penstock.cli.main import main
-from penstock.jobs.export.check_rows import load_rows
 from penstock.jobs.export.fresh_process import ask_model
+from penstock.transform.pipeline_parts import without_targets
 
 pytest.importorskip("keras")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("run"))
+    return share_run(tmp_path_factory)
 
 
 def test_command_prints_the_largest_difference_of_each_output(run, tmp_path, monkeypatch, capsys):
     def ask_here(chosen, export, rows, model_file):  # in this process, as loading Keras again takes seconds
         opened = chosen.load().open_model(export)
-        inputs = opened.pipeline.without_targets()
-        return ask_model(opened.predictor(), inputs, load_rows(rows, inputs))
+        return ask_model(opened.predictor(), without_targets(opened.pipeline), rows)
 
     monkeypatch.setattr("penstock.jobs.export.check._ask_process", ask_here)
     assert main(["export", str(run.folder), str(tmp_path / "out")]) == 0

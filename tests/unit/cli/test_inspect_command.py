@@ -89,7 +89,7 @@ def test_inspect_names_and_values_with_control_characters_are_escaped(tmp_path, 
     assert "\n''" in out
 
 
-def test_inspect_damaged_file_prints_what_is_readable_and_sends_to_verify(damaged, capsys) -> None:
+def test_inspect_damaged_file_prints_readable_records_and_names_verify(damaged, capsys) -> None:
     assert main(["inspect", str(damaged), "--json"]) == 1
     out, err = capsys.readouterr()
     assert json.loads(out)["records"] == 4
@@ -135,7 +135,7 @@ def test_inspect_with_an_impossible_declaration_is_a_wrong_call(argv, facts, zoo
     assert mentions(err, f"penstock {facts}")
 
 
-def test_inspect_compare_says_in_words_what_changed_and_that_old_records_read(tmp_path, capsys) -> None:
+def test_inspect_compare_describes_changes_and_that_old_records_can_be_read(tmp_path, capsys) -> None:
     write_dataset(tmp_path / "old")
     write_dataset(tmp_path / "new", schema=ps.Schema({**NUMBERED, "age": ps.fields.Number(default=1.5)}))
     assert main(["inspect", str(tmp_path / "new"), "--compare", str(tmp_path / "old")]) == 0

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from penstock.cli import dispatch, verify
-from penstock.cli.dispatch import COMMANDS
+from penstock.cli import verify
+from penstock.cli.dispatch import read_call
 from penstock.cli.main import main
 from penstock.errors import (
     CorruptRecordError,
@@ -20,7 +20,7 @@ from penstock.errors import (
     UnknownNameError,
     WriteError,
 )
-from penstock.read.options import ReadOptions
+from penstock.settings.commands import COMMANDS
 from raising import mentions
 
 
@@ -67,10 +67,10 @@ def test_no_command_lists_the_commands(capsys) -> None:
         (["inspect", "x", "--tensor", "a:0"], "--tensor 'a' 0"),
         (["verify", "x", "--compression", "ZSTD"], "--compression 'ZSTD'"),
         (["verify", "x", "--max-record-bytes", "big"], "--max-record-bytes 'big'"),
-        (["verify", "x", "--max-record-bytes", "0"], "max_record_bytes 1"),
+        (["verify", "x", "--max-record-bytes", "0"], "--max-record-bytes 128MB 1GiB '0'"),
         (
             ["verify", "x", "--max-record-bytes", str(2**64)],
-            "max_record_bytes 1 1099511627776 18446744073709551616",
+            "--max-record-bytes 1 1099511627776 '18446744073709551616'",
         ),
         (["verify", "no\nsuch"], "no\\nsuch folder"),
         (["repair", "x"], "folder folder 'penstock repair pets/ repaired/'"),
@@ -150,14 +150,12 @@ def test_help_loads_no_job_and_no_large_package(argv) -> None:
         [sys.executable, "-c", program, *argv], capture_output=True, text=True, check=True, timeout=60
     )
     loaded = set(done.stdout.splitlines()[-1].split())
-    heavy = {"keras", "tensorflow", "pyarrow", "yaml"}
-    # The defaults of bench come with the loader.
-    assert loaded & (heavy if argv[0] == "bench" else heavy | {"numpy", "penstock._native"}) == set()
+    assert loaded & {"keras", "tensorflow", "pyarrow", "yaml", "numpy", "penstock._native"} == set()
 
 
 def test_help_names_the_defaults_of_the_job(capsys) -> None:
     assert main(["verify", "--help"]) == 0
-    assert f"(default: {ReadOptions().max_record_bytes})" in capsys.readouterr().out
+    assert "(default: 1GiB)" in capsys.readouterr().out
 
 
 def test_version_is_printed(capsys) -> None:
@@ -186,17 +184,16 @@ def test_help_of_a_command_explains_it_with_an_example(name, capsys) -> None:
 def test_example_of_a_command_parses(name) -> None:
     program, *argv = COMMANDS[name].example.split()
     assert program == "penstock"
-    assert dispatch._parse(argv).command == name
+    assert read_call(argv).command.name == name
 
 
 @pytest.mark.parametrize("option", ["-q", "--quiet", "-v", "--verbose"])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_takes_quiet_and_verbose_before_and_after_it(name, option) -> None:
     words = COMMANDS[name].example.split()[2:]
-    before, after = dispatch._parse([option, name, *words]), dispatch._parse([name, *words, option])
-    for args in (before, after):
-        assert (args.quiet, args.verbose) == ("q" in option, "v" in option)
-    assert {**vars(before), "words": None} == {**vars(after), "words": None}
+    before, after = read_call([option, name, *words]), read_call([name, *words, option])
+    assert (before.common.quiet, before.common.verbose) == ("q" in option, "v" in option)
+    assert before == after
 
 
 def test_verbose_prints_versions_options_and_times(zoo, capsys) -> None:
@@ -204,7 +201,7 @@ def test_verbose_prints_versions_options_and_times(zoo, capsys) -> None:
     out, err = capsys.readouterr()
     lines = err.splitlines()
     assert mentions(lines[0], f"penstock Python {sys.version.split()[0]}")
-    assert lines[1] == f"penstock: options: paths=[{str(zoo)!r}], max_record_bytes=5000"
+    assert lines[1] == f"penstock: options: arguments=[{str(zoo)!r}], max_record_bytes=5000"
     assert [line.partition(":")[0] for line in lines[2:4]] == ["penstock", "penstock"]
     assert lines[3].startswith("penstock: verify took ")
     assert lines[-1].startswith("Next: ")

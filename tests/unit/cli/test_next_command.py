@@ -13,6 +13,9 @@ from penstock.cli import next_command
 from penstock.cli.bench import _suggest
 from penstock.cli.main import main
 from penstock.cli.next_command import choose_unused, name_output, quote, repeat_words
+from penstock.settings.command_line import Call
+from penstock.settings.commands import BENCH, CONVERT, INSPECT
+from penstock.settings.loading import BenchOptions
 from record_files import FRAME_BYTES, flip
 
 NAMES = ["pets", "my pets", "it's 50% $HOME", "-pets", "pets\nand more", "größe 大"]
@@ -65,10 +68,19 @@ def test_unused_name_has_a_number(tmp_path, monkeypatch) -> None:
 
 
 def test_repeated_words_leave_out_options_and_their_values() -> None:
-    args = argparse.Namespace(words=["a", "--head", "3", "--tf", "--head=4", "b"])
-    assert repeat_words(args, {"--head": 1, "--tf": 0}, ["--x"]) == ["a", "b", "--x"]
-    args.words = ["--tf", "--", "-a"]
-    assert repeat_words(args, {"--tf": 0}, ["--x"]) == ["--x", "--", "-a"]
+    words = ("a", "--head", "3", "--tf", "--head=4", "b")
+    call = Call(command=INSPECT, arguments=("a", "b"), values={}, words=words)
+    assert repeat_words(call, ["--head", "--tf"], ["--x"]) == ["a", "b", "--x"]
+    call = call.replace(words=("--tf", "--", "-a"))
+    assert repeat_words(call, ["--tf"], ["--x"]) == ["--x", "--", "-a"]
+
+
+def test_repeated_words_leave_out_optional_values_and_earlier_flags() -> None:
+    for words in (("a", "--shuffle", "--seed=3"), ("a", "--shuffle", "block", "--seed=3")):
+        call = Call(command=BENCH, arguments=("a",), values={}, words=words)
+        assert repeat_words(call, ["--shuffle"]) == ["a", "--seed=3"]
+    call = Call(command=CONVERT, arguments=("a", "b"), values={}, words=("a", "b", "--workers", "3"))
+    assert repeat_words(call, ["--threads"]) == ["a", "b"]
 
 
 def test_plan_convert_inspect_verify_lead_to_each_other(name, capsys) -> None:
@@ -165,41 +177,36 @@ def test_report_leads_to_a_program_that_opens_it(dataset, tmp_path, monkeypatch,
     assert find_next(err)[1:] == ["./-another.html"]
 
 
-def test_bench_leads_to_a_command_that_works(dataset, capsys) -> None:
+def test_bench_leads_to_a_command_that_works(dataset, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("penstock.cli.next_command.can_train", lambda: False)
     status, err = run(capsys, "bench", dataset, "--batch-size", "16", "--batches", "2")
     assert status == 0
-    assert find_next(err) == split_words(
-        f"penstock bench '{dataset}' --batch-size 16 --batches 2 --seconds 10"
-    )
+    assert find_next(err)[1:3] in (["inspect", dataset], ["bench", dataset])
     assert run_pasted(err) == 0
 
 
 @pytest.mark.parametrize(
-    ("advice", "words"),
-    [
-        ("Use more threads: num_threads=4, one per core.", "bench a --batch-size 8 --threads 4"),
-        ("larger batches, such as batch_size=64, take less time.", "bench a --threads 2 --batch-size 64"),
-        (
-            'Cache the decoded columns with cache="memory".',
-            "bench a --batch-size 8 --threads 2 --cache memory",
-        ),
-        ('Read with shuffle="block".', "bench a --batch-size 8 --threads 2 --shuffle block"),
-        ("Write the shards uncompressed with 'penstock convert'.", "convert a a-uncompressed"),
-        ("Your consumer is the bottleneck.", "train a"),
-    ],
+    ("limit", "words"), [("threads", "bench a --batch-size 8 --threads 4"), ("consumer", "train a")]
 )
-def test_bench_leads_to_what_its_advice_names(advice, words, tmp_path, monkeypatch) -> None:
+def test_bench_leads_to_more_threads_if_they_are_the_limit(limit, words) -> None:
+    call = Call(command=BENCH, arguments=("a",), values={}, words=("a", "--batch-size", "8", "--threads=2"))
+    report = argparse.Namespace(limit=limit, measured=argparse.Namespace(num_cores=4))
+    _suggest(call, BenchOptions(), report, has_target=True)
+    assert call.next_command == f"penstock {words}"
+
+
+def test_data_without_an_input_does_not_lead_to_training(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    args = argparse.Namespace(
-        command="bench",
-        paths=["a"],
-        words=["a", "--batch-size", "8", "--threads=2"],
-        split=None,
-        seconds=None,
-    )
-    report = argparse.Namespace(advice=advice)
-    _suggest(args, report, has_target=True)
-    assert args.next_command == f"penstock {words}".replace("--threads 2", "--threads=2")
+    Path("y.csv").write_text("y\n" + "0\n1\n" * 20)
+    for argv in (
+        ["inspect", "y.csv", "--target", "y"],
+        ["convert", "y.csv", "out", "--target", "y"],
+        ["inspect", "out"],
+        ["verify", "out"],
+    ):
+        status, shown = run(capsys, *argv)
+        assert status == 0
+        assert find_next(shown)[:2] != ["penstock", "train"]
 
 
 @pytest.mark.parametrize("option", ["--json", "--quiet", "-q"])

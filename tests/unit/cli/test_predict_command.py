@@ -1,18 +1,18 @@
 """`penstock predict`: what it prints, writes and says; every flag reaches the option it stands for."""
 
-import argparse
 import json
 
 import pyarrow.parquet as pq
 import pytest
 
 from fake_runs import fit_run
-from penstock.cli import predict
+from penstock.cli import early_check, predict
 from penstock.cli.main import main
-from penstock.cli.model_arguments import PREDICT
 from penstock.jobs.predict import predict as job
-from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import PredictProgress
+from penstock.settings.command_line import parse
+from penstock.settings.commands import PREDICT
+from penstock.settings.prediction import PredictOptions
 from raising import containing, mentions
 
 ROWS = [{"name": f"n{n}", "age": n / 2, "sold": ("no", "yes")[n % 2]} for n in range(12)]
@@ -29,6 +29,7 @@ def folder(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job, "open_trained", lambda run, model, functions: trained)
     monkeypatch.setattr(predict, "import_quietly", lambda name: None)
+    monkeypatch.setattr(early_check, "refuse_missing_path", lambda path: None)
     lines = [f"{row['name']},{row['age']}\n" for row in ROWS]
     (tmp_path / "new.csv").write_text("name,age\n" + "".join(lines))
     return tmp_path
@@ -108,6 +109,13 @@ def test_existing_file_is_a_wrong_call_unless_it_may_be_replaced(folder, capsys)
     assert run(capsys, "run", "new.csv", "--out", "o.csv", "--overwrite")[0] == 0
 
 
+def test_option_that_the_data_does_not_allow_is_named_by_its_flag(folder, capsys):
+    for words, named in ((["--split", "test"], "--split 'test'"), (["--out", "o.txt"], "o.txt --out .csv")):
+        status, _, err = run(capsys, "run", "new.csv", *words)
+        assert status == 2
+        assert mentions(err, named)
+
+
 def test_several_files_are_read_in_order(folder, capsys):
     (folder / "more.csv").write_text("name,age\nx,1\n")
     status, out, _ = run(capsys, "run", "new.csv", "more.csv", "--keep", "name")
@@ -123,24 +131,6 @@ def test_missing_column_is_a_wrong_call(folder, capsys):
     assert mentions(err, "'agee'")
 
 
-def read(monkeypatch, *argv):
-    """Return the options that a prediction would get."""
-    got = []
-
-    def take(run, data, out, options, on_progress, write):
-        got.append(options)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(predict, "run_prediction", take)
-    monkeypatch.setattr(predict, "import_quietly", lambda name: None)
-    monkeypatch.setattr(predict, "load_model", lambda text: f"model of {text}")
-    parser = argparse.ArgumentParser()
-    PREDICT.add_arguments(parser)
-    with pytest.raises(KeyboardInterrupt):
-        predict.run(parser.parse_args(["run", "new.csv", *argv]))
-    return got[0]
-
-
 @pytest.mark.parametrize(
     ("argv", "choice"),
     [
@@ -149,7 +139,10 @@ def read(monkeypatch, *argv):
         (("--keep", "a", "--keep", "b"), {"keep": ("a", "b")}),
         (("--batch-size", "7"), {"batch_size": 7}),
         (("--on-error", "skip"), {"on_error": "skip"}),
-        (("--max-rejects", "3"), {"max_rejects": 3}),
+        (("--max-skipped", "3"), {"max_skipped": 3}),
+        (("--max-rejects", "3"), {"max_skipped": 3}),
+        (("--threads", "3"), {"num_threads": 3}),
+        (("--workers", "3"), {"num_threads": 3}),
         (("--overwrite",), {"overwrite": True}),
         (("--delimiter", ";"), {"delimiter": ";"}),
         (("--encoding", "latin-1"), {"encoding": "latin-1"}),
@@ -157,15 +150,11 @@ def read(monkeypatch, *argv):
         (("--short-rows", "fill"), {"short_rows": "fill"}),
     ],
 )
-def test_flag_reaches_its_option(monkeypatch, argv, choice):
-    assert read(monkeypatch, *argv) == PredictOptions(**choice)
+def test_flag_reaches_its_option(argv, choice):
+    assert parse(PREDICT, ["run", "new.csv", *argv]).read(PredictOptions) == PredictOptions(**choice)
 
 
-def test_model_is_loaded_when_the_prediction_needs_it(monkeypatch):
-    assert read(monkeypatch, "--model", "m.py:build").model() == "model of m.py:build"
-
-
-def test_terminal_shows_rows_speed_and_what_is_left():
+def test_terminal_shows_rows_speed_and_remaining_time():
 
     line = predict._format_progress(PredictProgress(12_000, 3, 250, 1000), 4.0)
     assert mentions(line, "12,000 3,000/s 25% 12 3")

@@ -10,7 +10,7 @@ from raising import mentions
 from record_files import FRAME_BYTES, PAYLOADS
 
 
-def test_repair_prints_what_was_kept_and_what_was_lost(damaged, tmp_path, capsys) -> None:
+def test_repair_prints_kept_and_lost_records(damaged, tmp_path, capsys) -> None:
     assert main(["repair", str(damaged), str(tmp_path / "out")]) == 0
     out, err = capsys.readouterr()
     assert err == f"Next: penstock verify {tmp_path}/out\n"

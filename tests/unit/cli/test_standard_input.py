@@ -1,6 +1,5 @@
 """Standard input as data: `-` among the paths of a command."""
 
-import argparse
 import bz2
 import gzip
 import io
@@ -16,9 +15,13 @@ import pytest
 
 import penstock as ps
 from penstock.cli.main import main
-from penstock.cli.standard_input import find_suffix, name_original, reading_standard_input
+from penstock.cli.standard_input import name_original, reading_standard_input
 from penstock.errors import OptionError, SourceError
+from penstock.settings.command_line import Call
+from penstock.settings.commands import COMMANDS
+from penstock.source.recognition import find_suffix
 from raising import containing, raises_with
+from tar_files import pack
 
 
 class _Pipe(io.TextIOWrapper):
@@ -40,6 +43,10 @@ def pipe(monkeypatch):
         monkeypatch.setattr(sys, "stdin", _Pipe(data, **options))
 
     return pipe
+
+
+def make_call(command: str, *arguments: str) -> Call:
+    return Call(command=COMMANDS[command], arguments=arguments, values={}, words=arguments)
 
 
 def _parquet() -> bytes:
@@ -119,15 +126,15 @@ def test_same_content_is_resumed_and_other_content_refused(pipe, tmp_path, capsy
 
 
 def test_terminal_or_empty_input_is_refused(pipe):
-    args = argparse.Namespace(command="inspect", paths=["-"])
+    call = make_call("inspect", "-")
     for data, options in ((b"x", {"is_terminal": True}), (b"", {})):
         pipe(data, **options)
         with (
             raises_with(OptionError, what="-", expected=containing("standard input")),
-            reading_standard_input(args),
+            reading_standard_input(call),
         ):
             pass
-    twice = argparse.Namespace(command="predict", paths=["-", "-"])
+    twice = make_call("predict", "run", "-", "-")
     with raises_with(OptionError, got="twice"), reading_standard_input(twice):
         pass
 
@@ -141,9 +148,9 @@ def test_terminal_is_refused_by_every_command_before_it_begins(pipe, command, ca
 
 def test_errors_name_the_input_and_the_file_is_removed(pipe):
     pipe(b"a,b\n1\n")
-    args = argparse.Namespace(command="predict", paths=["-"])
-    with raises_with(SourceError, path="-"), reading_standard_input(args) as given:
-        (path,) = given.paths
+    call = make_call("predict", "run", "-")
+    with raises_with(SourceError, path="-"), reading_standard_input(call) as given:
+        _, path = given.arguments
         assert name_original(path) == "-"
         raise SourceError("bad", path=path)
     with pytest.raises(FileNotFoundError):
@@ -152,10 +159,10 @@ def test_errors_name_the_input_and_the_file_is_removed(pipe):
 
 def test_output_of_a_conversion_is_not_the_input(pipe):
     pipe(CSV)
-    args = argparse.Namespace(command="convert", paths=["a.csv", "-"], plan=False)
-    with reading_standard_input(args) as given:
-        assert given is args
-    verify = argparse.Namespace(command="verify", paths=["-"])
+    call = make_call("convert", "a.csv", "-")
+    with reading_standard_input(call) as given:
+        assert given is call
+    verify = make_call("verify", "-")
     with reading_standard_input(verify) as given:
         assert given is verify
 
@@ -181,5 +188,14 @@ def test_next_command_that_would_read_the_input_again_is_left_out(pipe, capsys):
     assert "Next:" not in capsys.readouterr().err
 
 
-def test_suffix_of_damaged_gzip_is_that_of_text():
+def test_suffix_of_damaged_gzip_is_the_suffix_of_text():
     assert find_suffix(b"\x1f\x8b\x08broken") == ".csv.gz"
+
+
+def test_tar_on_standard_input_is_recognized(pipe, capsys):
+    archive = pack({f"{row}.cls": b"%d" % (row % 2) for row in range(10)})
+    for data, suffix in ((archive, ".tar"), (gzip.compress(archive), ".tar.gz")):
+        assert find_suffix(data) == suffix
+        pipe(data)
+        assert main(["inspect", "-", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["columns"].keys() == {"__key__", "cls"}

@@ -1,6 +1,7 @@
 """Messages, sizes and values as people read them, and a progress bar on a terminal."""
 
 import io
+import logging
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from penstock.cli.terminal import (
     print_table,
     print_warning,
     printing,
+    printing_log,
 )
 from penstock.foundation.wording import format_size
 from screen import Screen
@@ -33,6 +35,15 @@ class Clock:
 def _wide(monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("TERM", "xterm")
+
+
+def test_log_of_penstock_is_printed_as_warnings_of_commands(capsys, monkeypatch):
+    for name in ("penstock", "other"):
+        monkeypatch.setattr(logging.getLogger(name), "propagate", False)  # without the handlers of pytest
+    with printing_log():
+        logging.getLogger("penstock").warning("Not used as input: %s", "photo")
+        logging.getLogger("other").warning("of its own")
+    assert capsys.readouterr().err == "penstock: warning: Not used as input: photo\nof its own\n"
 
 
 def test_bar_in_a_pipe_writes_nothing() -> None:

@@ -12,6 +12,7 @@ import pytest
 from pasted_lines import find_next
 from penstock.cli.main import main
 from penstock.errors import OptionError
+from penstock.model.presets import fill_in_preset
 from penstock.training.tensor_file import read_tensors
 from raising import mentions
 
@@ -63,6 +64,9 @@ def call(capsys, *argv):
     return status, out, err
 
 
+SOLD = ("pets.csv", "--target", "sold")
+
+
 def test_help_works_without_keras():
     program = (
         "import sys; from penstock.cli.main import main; status = main(['train', '--help']);"
@@ -86,17 +90,17 @@ def test_help_works_without_keras():
         (("pets.csv", "--epoch", "3"), "--epoch --epochs"),
         (("pets.csv", "--out", "new"), "target column --target"),
         (("pets.csv", "--out", "new", "--target", "solt"), "'solt'"),
-        (("pets.csv", "--preset", "small", "--model", "model.py:build"), "--model"),
-        (("pets.csv", "--model", "model.py"), "--model FILE:FUNCTION 'model.py'"),
-        (("pets.csv", "--model", "modle.py:build"), "modle.py"),
-        (("pets.csv", "--dropout", "2"), "dropout"),
+        ((*SOLD, "--preset", "small", "--model", "model.py:build"), "--model"),
+        ((*SOLD, "--model", "model.py"), "--model FILE:FUNCTION 'model.py'"),
+        ((*SOLD, "--model", "modle.py:build"), "modle.py"),
+        ((*SOLD, "--dropout", "2"), "--dropout '2'"),
         (("pets.csv", "--config", "no.yaml"), "no.yaml"),
         (("pets.csv", "--image-size", "0"), "--image-size '0'"),
         (("pets.csv", "--image-size", "31x"), "--image-size '31x'"),
-        (("pets.csv", "--image-size", "99999"), "image_size 16384 99999"),
+        ((*SOLD, "--image-size", "99999"), "--image-size 16384 '99999'"),
         (("pets.csv", "--augment", "more"), "--augment 'more'"),
-        (("pets.csv", "--write-model", "model.py"), "model.py"),
-        (("pets.csv", "--write-model", "new.py", "--model", "model.py:build"), "--write-model --model"),
+        ((*SOLD, "--write-model", "model.py"), "model.py"),
+        ((*SOLD, "--write-model", "new.py", "--model", "model.py:build"), "--write-model --model"),
         ((".", "--out", "model.py"), "model.py empty"),
     ],
 )
@@ -113,9 +117,9 @@ def test_wrong_call_ends_with_status_two_and_a_line(folder, capsys, argv, facts)
 @pytest.mark.parametrize(
     ("text", "facts"),
     [
-        ("trian: {}\n", "my.yaml 1 'trian' 'trian'"),
-        ("data: x\ntrain: 3\n", "my.yaml 2 'train' 3"),
-        ("train: {epoch: 3}\n", "'epoch' 'epochs'"),
+        ("trian: {}\n", "my.yaml 1 trian 'train'"),
+        ("data: x\ntrain: 3\n", "my.yaml 2 train 3"),
+        ("train: {epoch: 3}\n", "my.yaml train.epoch 'epochs'"),
         ("train: {epochs: 0}\n", "epochs 1 0"),
         ("convert: {splitt: a}\n", "convert.splitt"),
         ("model: own\n", "model 'own' --model"),
@@ -173,15 +177,19 @@ def test_settings_of_a_run_repeat_it_bit_for_bit_and_json_describes_it(folder, r
     )
     assert (found["steps"], found["parameters"]) == (2, 2)
     assert found["best"]["val_loss"] > 0
-    assert found["seconds"] >= 0
+    assert found["seconds"] >= found["trial_seconds"] == 0
 
 
 def test_run_that_has_ended_is_reported_again(run_folder, capsys):
+    stored = (run_folder / "run.yaml").read_text()
+    assert "    trials: 0.0\n" in stored
+    (run_folder / "run.yaml").write_text(stored.replace("    trials: 0.0\n", "    trials: 12.5\n"))
     status, out, err = call(capsys, "--resume", "--out", "run", "--model", "model.py:build")
     assert status == 0
     assert mentions(err, "run")
     assert out.splitlines()[0].split() == ["validation", "epoch", "1"]
     assert "note: to predict new data: penstock predict run NEW.csv --model model.py:build\n" in err
+    assert "note: short trials took 12.5 s, training " in err
     assert find_next(err) == ["penstock", "evaluate", "run", "--model", "model.py:build"]
 
 
@@ -254,9 +262,7 @@ def test_model_of_raw_data_is_shown_without_dropped_columns(capsys):
         ({"image_weights": True, "fine_tune": True, "freeze_image": False}, (), (False, True)),
     ],
 )
-def test_flags_of_the_image_encoder_override_what_a_run_derived(
-    tmp_path, monkeypatch, stored, argv, expected
-):
+def test_flags_of_the_image_encoder_override_derived_choices(tmp_path, monkeypatch, stored, argv, expected):
     monkeypatch.chdir(tmp_path)
     for name in ("old.h5", "new.h5"):
         (tmp_path / name).write_bytes(b"")
@@ -268,10 +274,10 @@ def test_flags_of_the_image_encoder_override_what_a_run_derived(
     found = []
 
     def prepare(job, *_):
-        found.append(job.model_options.resolved())
+        found.append(fill_in_preset(job.options.model_options))
         raise OptionError("stop", expected="", got="")
 
-    monkeypatch.setattr("penstock.cli.train.prepare_training", prepare)
+    monkeypatch.setattr("penstock.cli.train.plan_run", prepare)
     assert main(["train", "pets.csv", "--target", "sold", "--config", "run.yaml", "--out", "run", *argv]) == 2
     (options,) = found
     assert (options.freeze_image, options.fine_tune) == expected
@@ -302,12 +308,12 @@ def test_x13_interrupted_training_names_the_command_that_continues_it(
 
     out = f"cut-{has_settings}"
 
-    def interrupt(job, run, watcher):
+    def interrupt(job, run, _):
         if has_settings:
             (run / "run.yaml").write_text("")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(train, "prepare_training", interrupt)
+    monkeypatch.setattr(train, "plan_run", interrupt)
     argv = ("pets.csv", "--target", "sold", "--drop", "name", "--out", out)
     status, _, err = call(capsys, *argv)
     line = err.splitlines()[-1]

@@ -6,8 +6,8 @@ import pytest
 
 from pasted_lines import find_next
 from penstock.cli.main import main
-from penstock.training.run_files import read_run_config
 from raising import containing
+from run_tables import read_tables
 
 pytest.importorskip("keras")
 
@@ -38,8 +38,8 @@ def test_ensemble_of_raw_data_is_trained_resumed_evaluated_and_predicted(folder,
     assert out == containing("member-1", "member-2", "average")
     assert find_next(err) == ["penstock", "evaluate", "run", "--model", "model.py:build"]
     assert not (folder / "run" / "member-1" / "data").exists()
-    assert read_run_config("run/member-1/run.yaml")["data"] == "../data"
-    assert read_run_config("run/run.yaml")["ensemble"] == {"members": 2}
+    assert read_tables("run/member-1/run.yaml")["data"] == "../data"
+    assert read_tables("run/run.yaml")["ensemble"] == {"members": 2}
     assert main(["train", "--resume", "--out", "run", "--model", "model.py:build", "--ensemble", "3"]) == 1
     assert capsys.readouterr().err == containing("ensemble", "expected 2", "got 3")
     argv = ["train", "--resume", "--out", "run", "--model", "model.py:build", "--json"]

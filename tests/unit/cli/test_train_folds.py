@@ -7,8 +7,8 @@ import pytest
 
 from pasted_lines import find_next
 from penstock.cli.main import main
-from penstock.training.run_files import read_run_config
 from raising import containing
+from run_tables import read_tables
 
 pytest.importorskip("keras")
 
@@ -44,7 +44,7 @@ def test_folds_of_raw_data_are_trained_resumed_and_scored(folder, capsys):
     assert table.column_names[:3] == ["key", "fold", "sold_true"]
     assert table.num_rows == 108
     assert len(set(table["key"].to_pylist())) == 108
-    config = read_run_config("run/run.yaml")
+    config = read_tables("run/run.yaml")
     assert config["folds"] == {"number": 2}
     assert main(["train", "--resume", "--out", "run", "--model", "model.py:build", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -28,7 +28,7 @@ def gallery(tmp_path_factory):
 
 @contextmanager
 def viewing(*arguments):
-    """Start the command in a process of its own."""
+    """Start the command in a separate process."""
     command = [sys.executable, "-c", "from penstock.cli.main import main; raise SystemExit(main())", "view"]
     process = subprocess.Popen(
         [*command, *map(os.fspath, arguments), "--port", "0"],

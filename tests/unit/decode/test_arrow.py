@@ -85,7 +85,7 @@ def as_samples(table: pa.Table) -> list[dict]:
     return samples
 
 
-def test_table_holds_what_the_samples_hold(dataset):
+def test_table_holds_the_values_of_the_samples(dataset):
     table = dataset["train"].to_arrow()
     expected = [{name: plain(value) for name, value in sample.items()} for sample in dataset["train"]]
     assert as_samples(table) == expected
@@ -94,7 +94,7 @@ def test_table_holds_what_the_samples_hold(dataset):
     assert table["known"].to_pylist() == ["none", "known", "none", "known", "none"]
 
 
-def test_types_are_those_of_the_fields(dataset):
+def test_types_are_the_types_of_the_fields(dataset):
     types = {field.name: str(field.type) for field in dataset["train"].to_arrow().schema}
     assert {name: types[name] for name in ("f", "i", "d", "t", "b", "image", "c", "one")} == {
         "f": "float",

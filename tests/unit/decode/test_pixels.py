@@ -1,4 +1,4 @@
-"""Encoded images into pixels: every format and form against Pillow, and what is refused."""
+"""Encoded images into pixels: every format and form against Pillow, and refused files."""
 
 import io
 import sys
@@ -111,7 +111,7 @@ JPEGS = {
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("form", JPEGS)
-def test_jpeg_is_what_pillow_decodes(form, channels):
+def test_jpeg_equals_pillow(form, channels):
     with Image.open(io.BytesIO(JPEGS[form])) as image:
         image.draft("L" if channels == 1 else None, None)  # brightness as it is stored
         wanted = np.asarray(image.convert(MODES[channels])).reshape(*image.size[::-1], channels)
@@ -171,7 +171,7 @@ def test_stray_bytes_in_the_header_of_a_progressive_jpeg_are_passed_over():
 
 
 def test_bytes_left_over_in_a_progressive_jpeg_are_damage():
-    more = bytes(range(40)) + b"\xff\xd9"  # of which a decoder has a few at hand before it looks for the end
+    more = bytes(range(40)) + b"\xff\xd9"  # a decoder has read a few of them before it looks for the end
     assert distance(decode(jpeg(PICTURE)[:-2] + more), opened(jpeg(PICTURE))) <= 1
     assert mentions(refuse(jpeg(PICTURE, progressive=True)[:-2] + more).got, "bytes 0xd9")
 
@@ -290,7 +290,7 @@ RASTERS = {
 
 
 @pytest.mark.parametrize("form", RASTERS)
-def test_other_formats_are_what_pillow_decodes(form):
+def test_other_formats_equal_pillow(form):
     data = RASTERS[form]
     wanted = opened(data, "RGBA")
     assert np.array_equal(decode(data), wanted[..., :3])
@@ -344,7 +344,7 @@ def test_images_that_are_neither_cached_nor_encoded_are_refused():
         SliceImages(Pictures([None]), images()._rules)
 
 
-def test_what_is_no_image_is_refused_by_its_first_bytes():
+def test_bytes_that_are_not_an_image_are_refused_by_their_beginning():
     error = refuse(b"<html>not found</html>", formats=("jpeg", "png"))
     assert (error.expected, error.got) == (containing("jpeg", "png"), containing(22, "b'<htm'"))
     assert mentions(refuse(b"", formats=("jpeg",)).got, "bytes")

@@ -1,4 +1,4 @@
-"""read_png: every PNG into pixels, as Pillow has them; what is cut, damaged or too large is refused."""
+"""read_png: every PNG into pixels, as Pillow has them; cut, damaged or too large files are refused."""
 
 import io
 import struct
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from each_case import each_case
 from penstock import _native
 from penstock._native import read_png
 from penstock.decode.pixels import MAX_PIXELS
@@ -53,8 +54,8 @@ def with_stream(stream, drawing=PHOTO):
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("interlaced", [False, True])
 @pytest.mark.parametrize("with_hidden", [False, True])
-@pytest.mark.parametrize(("colour", "depth"), FORMS)
-def test_pixels_of_each_form_are_those_of_the_format(colour, depth, with_hidden, interlaced, channels):
+@each_case(("colour", "depth"), FORMS)
+def test_pixels_of_each_form_equal_pixels_of_the_format(colour, depth, with_hidden, interlaced, channels):
     for seed, (height, width) in enumerate([(1, 1), (2, 5), (13, 17), (40, 3)]):
         drawing = draw(colour, depth, height, width, seed=seed, with_hidden=with_hidden)
         got = read(encode(drawing, interlaced=interlaced), channels=channels)
@@ -65,12 +66,12 @@ def test_pixels_of_each_form_are_those_of_the_format(colour, depth, with_hidden,
 
 @pytest.mark.parametrize("interlaced", [False, True])
 @pytest.mark.parametrize("with_hidden", [False, True])
-@pytest.mark.parametrize(("colour", "depth"), FORMS)
-def test_pixels_are_those_of_pillow(colour, depth, with_hidden, interlaced):
+@each_case(("colour", "depth"), FORMS)
+def test_pixels_equal_pillow(colour, depth, with_hidden, interlaced):
     drawing = draw(colour, depth, 12, 19, with_hidden=with_hidden)
     data = encode(drawing, interlaced=interlaced)
     image = Image.open(io.BytesIO(data))
-    if image.mode == "I;16":  # of which Pillow keeps all sixteen bits, and no alpha
+    if image.mode == "I;16":  # Pillow keeps all sixteen bits, and no alpha
         np.testing.assert_array_equal(read(data, channels=1)[..., 0], np.asarray(image) >> 8)
         return
     if colour == PALETTE and with_hidden:
@@ -82,9 +83,9 @@ def test_pixels_are_those_of_pillow(colour, depth, with_hidden, interlaced):
         np.testing.assert_array_equal(read(data, channels=4), np.asarray(image.convert("RGBA")))
 
 
-@pytest.mark.parametrize("filter", range(5))
 @pytest.mark.parametrize("colour", [GREY, GREY_ALPHA, RGB, RGBA])
 @pytest.mark.parametrize("depth", [8, 16])
+@each_case("filter", range(5))
 def test_each_filter_is_undone_at_each_pixel_size(colour, depth, filter):
     for width in (1, 2, 3, 4, 5, 31, 64):
         drawing = draw(colour, depth, 6, width, seed=width)
@@ -206,7 +207,7 @@ def test_every_cut_is_refused(colour, interlaced):
 @pytest.mark.parametrize("colour", [RGB, PALETTE])
 def test_every_flipped_bit_is_refused(colour):
     data = encode(draw(colour, 8, 3, 4, with_hidden=True), idat_bytes=40)
-    # The name of tRNS may become that of a chunk that nobody needs.
+    # The name of tRNS may become the name of a chunk that is ignored.
     needless = range(data.index(b"tRNS"), data.index(b"tRNS") + 4)
     for at in set(range(len(data))) - set(needless):
         for bit in range(8):

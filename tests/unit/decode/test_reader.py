@@ -45,7 +45,7 @@ def shards(tmp_path):
 
 @pytest.fixture
 def damaged(shards):
-    """Two files, in the second of which a payload has a bit turned."""
+    """Two files; a payload in the second has a flipped bit."""
     frames = [write_record(payload(i)) for i in range(10, 20)]
     frames[3] = flip(frames[3], 30)
     shards[1].write_bytes(b"".join(frames))
@@ -104,7 +104,7 @@ def test_first_bad_row_in_the_order_of_the_batch_is_raised(tmp_path):
     assert (caught.value.record, caught.value.field) == (1, "n")
 
 
-def test_damage_known_from_the_index_is_treated_as_what_shows_when_reading(tmp_path):
+def test_damage_known_from_the_index_is_treated_like_damage_found_when_reading(tmp_path):
     frames = [write_record(payload(i)) for i in range(8)]
     frames[2] = b"junk that is no frame at all"
     path = tmp_path / "train-00000-of-00001.tfrecord"

@@ -52,7 +52,7 @@ def test_numbers_are_short_and_integers_exact(value, text):
         (None, "–", None),
     ],
 )
-def test_value_is_shortened_to_a_text_and_to_what_json_holds(value, text, json_form):
+def test_value_is_shortened_to_a_text_and_to_json(value, text, json_form):
     assert show_value(value) == text
     assert shorten_value(value) == json_form
     json.dumps(shorten_value(value), allow_nan=False)

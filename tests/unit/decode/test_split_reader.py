@@ -30,7 +30,7 @@ def test_grid_has_a_thumbnail_of_each_of_the_first_records(photos):
     assert "12 more" in page
 
 
-def test_grid_escapes_what_records_hold(photos):
+def test_grid_escapes_values_of_records(photos):
     page = photos._repr_html_()
     assert "<script" not in page
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt;" in page

@@ -26,7 +26,7 @@ def test_every_format_is_decoded_and_written_again(form):
     assert (kind, large.size) == ("webp", (160, 107))
 
 
-def test_what_follows_an_image_is_not_passed_on():
+def test_bytes_after_an_image_are_not_passed_on():
     photo = saved(np.zeros((8, 8, 3), np.uint8), "gif")
     assert b"<script>" not in base64.b64decode(make_thumbnail(photo + b"<script>").split(",")[1])
 
@@ -38,7 +38,7 @@ def test_noise_has_a_thumbnail_of_limited_size():
 
 
 @pytest.mark.parametrize("value", [b"", b"<svg onload=alert(1)>", b"GIF89a", None, "text", 3])
-def test_what_is_not_an_image_has_no_thumbnail(value):
+def test_value_that_is_not_an_image_has_no_thumbnail(value):
     assert make_thumbnail(value) is None
 
 

@@ -95,7 +95,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("raw", "expected", "got"), BAD)
-def test_what_is_no_such_tensor_is_a_fault_of_its_row(raw, expected, got):
+def test_value_that_is_not_such_a_tensor_is_a_fault_of_its_row(raw, expected, got):
     _, faults = encode(TWO_BY_TWO, raw)
     assert faults == [(1, expected, got)]
 

@@ -6,24 +6,24 @@ import pytest
 
 from penstock.encode.column import encode_column
 from penstock.encode.fault import CellFault
-from penstock.encode.options import EncodeOptions
 from penstock.errors import OptionError
 from penstock.fields import Number
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.field import Field
+from penstock.settings.groups import StoredImages
 from penstock.source.block import Block
 from raising import raises_with
 
 
 def run(field: Field, raw) -> tuple:
     return encode_column(
-        ColumnPlan("Age", "age", field), raw, Block(0, len(raw), {"Age": raw}), EncodeOptions()
+        ColumnPlan("Age", "age", field), raw, Block(0, len(raw), {"Age": raw}), StoredImages()
     )
 
 
 def test_missing_value_of_a_required_field_is_a_fault_with_advice():
     column, faults = run(Number("int64"), pa.array([1, None]))
-    advice = "Give the field optional=True or a default, or pass on_error='skip'."
+    advice = "Give the field optional=True or a default, or leave such rows out: `on_error='skip'`."
     assert faults == [CellFault(1, "Age", "a value", "nothing", advice)]
     assert column.present is None
 
@@ -34,10 +34,10 @@ def test_missing_value_of_a_field_with_a_default_stays_missing():
     assert column.present.tolist() == [True, False]
 
 
-def test_nan_that_is_to_be_a_value_of_whole_numbers_is_a_fault_with_advice():
+def test_nan_declared_as_a_value_of_whole_numbers_is_a_fault_with_advice():
     plan = ColumnPlan("Age", "age", Number("int64"), nan="value")
     raw = np.array([1.0, np.nan])
-    _, faults = encode_column(plan, raw, Block(0, 2, {"Age": raw}), EncodeOptions())
+    _, faults = encode_column(plan, raw, Block(0, 2, {"Age": raw}), StoredImages())
     assert faults[0].got == "nan"
     assert "nan='missing'" in faults[0].advice
 
@@ -59,4 +59,4 @@ def test_same_column_twice_gives_the_same_result():
 )
 def test_option_out_of_range_is_refused(options):
     with raises_with(OptionError, f"{next(iter(options))}"):
-        EncodeOptions(**options)
+        StoredImages(**options)

@@ -82,7 +82,7 @@ BAD = [
 
 
 @pytest.mark.parametrize(("raw", "expected", "got"), BAD)
-def test_what_is_no_such_date_is_a_fault_of_its_row(raw, expected, got):
+def test_value_that_is_not_such_a_date_is_a_fault_of_its_row(raw, expected, got):
     column, faults = encode(FIELD, raw, "date")
     assert [fault[:2] for fault in faults] == [(1, expected)]
     assert got is None or faults[0][2] == got

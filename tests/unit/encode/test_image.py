@@ -11,8 +11,8 @@ from PIL import Image as Pillow
 from encode_columns import encode, objects, values_of
 from penstock import _native
 from penstock.columns import Bytes
-from penstock.encode.options import EncodeOptions
 from penstock.fields import Image
+from penstock.settings.groups import StoredImages
 from penstock.storage.deferred import Deferred
 from raising import containing, mentions
 
@@ -55,7 +55,7 @@ def test_paths_refer_to_files_that_were_looked_at(tmp_path):
     assert column.present.tolist() == [True, False, True]
 
 
-def test_path_without_an_image_is_a_fault_that_names_the_path_and_what_is_there(tmp_path):
+def test_path_without_an_image_is_a_fault_that_names_the_path_and_its_content(tmp_path):
     (tmp_path / "text.jpg").write_text("not found")
     (tmp_path / "empty.jpg").write_bytes(b"")
     (tmp_path / "folder.jpg").mkdir()
@@ -178,7 +178,7 @@ def test_arrays_become_images_of_the_same_pixels(raw):
         (pa.array([3]), "3"),
     ],
 )
-def test_what_no_image_can_show_is_a_fault(raw, got):
+def test_values_that_no_image_can_have_are_a_fault(raw, got):
     assert encode(Image(), raw)[1] == [(0, ANY, got)]
 
 
@@ -208,7 +208,7 @@ def test_pil_image_that_was_changed_does_not():
 
 
 def resized(data: bytes, side: int = 16, **options) -> bytes:
-    column, faults = encode(Image(), pa.array([data]), options=EncodeOptions(resize=side, **options))
+    column, faults = encode(Image(), pa.array([data]), options=StoredImages(resize=side, **options))
     assert faults == []
     return column[0]
 
@@ -236,7 +236,7 @@ def test_resize_applies_the_orientation():
 def test_resize_of_files_gives_bytes(tmp_path):
     (tmp_path / "a.jpg").write_bytes(picture("JPEG", (64, 64)))
     raw = pa.array(["a.jpg", None, "gone.jpg"])
-    options = EncodeOptions(resize=16)
+    options = StoredImages(resize=16)
     column, faults = encode(Image(optional=True), raw, "path", options, folder=str(tmp_path))
     assert [row for row, _, _ in faults] == [2]
     assert isinstance(column, Bytes)
@@ -246,11 +246,11 @@ def test_resize_of_files_gives_bytes(tmp_path):
 
 def test_resize_of_damaged_pixels_is_a_fault():
     data = picture("PNG", (64, 64))
-    _, faults = encode(Image(), pa.array([data[:100]]), options=EncodeOptions(resize=16))
+    _, faults = encode(Image(), pa.array([data[:100]]), options=StoredImages(resize=16))
     assert mentions(faults[0][2], "image decoded")
 
 
 def test_image_that_claims_too_many_pixels_is_not_decoded():
     data = picture("PNG", (100, 100))
-    _, faults = encode(Image(), pa.array([data]), options=EncodeOptions(resize=16, max_pixels=9999))
+    _, faults = encode(Image(), pa.array([data]), options=StoredImages(resize=16, max_pixels=9999))
     assert faults == [(0, ANY, containing(100, 100))]

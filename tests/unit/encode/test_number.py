@@ -43,7 +43,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("raw", "expected"), WHOLE)
-def test_whole_number_from_what_holds_one_is_that_number(raw, expected):
+def test_whole_number_from_an_object_with_one_is_that_number(raw, expected):
     column, faults = encode(INT, raw)
     assert faults == []
     assert isinstance(column, Dense)
@@ -102,7 +102,7 @@ FLOATS = [
 
 
 @pytest.mark.parametrize(("raw", "expected"), FLOATS)
-def test_float_from_what_holds_a_number_is_the_nearest_float32(raw, expected):
+def test_float_from_an_object_with_a_number_is_the_nearest_float32(raw, expected):
     column, faults = encode(FLOAT, raw, plan={"nan": "value"})
     assert faults == []
     assert column.values.dtype == np.float32

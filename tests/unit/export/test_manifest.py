@@ -1,4 +1,4 @@
-"""`export.json`: the digests of all files, and files that are not those of the export."""
+"""`export.json`: the digests of all files, and files that do not belong to the export."""
 
 import json
 import os

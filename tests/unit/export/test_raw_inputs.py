@@ -12,6 +12,7 @@ from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
 from penstock.export.raw_inputs import RawInput, RawReader, encode_rows, loosen_schema, name_tensor
 from penstock.schema.declaration import find_forms
+from penstock.transform.pipeline_parts import without_targets
 
 
 @pytest.mark.parametrize(
@@ -34,7 +35,7 @@ def test_name_of_a_tensor_is_unique():
     assert name_tensor("a b", ["a_b", "a_b_2"]) == "a_b_3"
 
 
-def test_values_are_encoded_with_what_stands_for_a_missing_one():
+def test_values_are_encoded_with_placeholders_for_missing_ones():
     inputs = {
         "age": RawInput("age", "age", "float32", (), "value", "", "NaN"),
         "kind": RawInput("kind", "kind", "string", (), "value", "", "<missing>"),
@@ -90,7 +91,7 @@ def test_name_of_a_date_says_its_unit(tmp_path):
     times = [datetime.datetime(2024, 1, 1, n) for n in range(20)]
     rows = {"seen on": days, "at": times, "age": np.arange(20.0), "sold": ["no", "yes"] * 10}
     data = ps.convert(rows, tmp_path / "set", target="sold", split="train=1.0")
-    pipeline = ps.Pipeline.fit(data).without_targets()
+    pipeline = without_targets(ps.Pipeline.fit(data))
     reader = RawReader(pipeline, find_forms(data.manifest.plan))
     write_fields(Page(reader=reader), loosen_schema(pipeline), pipeline)
     assert set(reader.inputs) == {"seen_on_days_since_1970", "at_microseconds_since_1970", "age"}

@@ -17,6 +17,7 @@ pytest.importorskip("keras")
 from penstock.export.raw_inputs import encode_rows  # noqa: E402
 from penstock.export.saved_model import make_preprocessing  # noqa: E402
 from penstock.export.serve_rows import _decode  # noqa: E402
+from penstock.transform.pipeline_parts import without_targets  # noqa: E402
 
 
 def fit(folder, rows, fields=None, **transforms):
@@ -26,7 +27,7 @@ def fit(folder, rows, fields=None, **transforms):
 
 def prepare(pipeline, rows: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the graph makes of rows, through values of a request."""
-    inputs, function, _ = make_preprocessing(pipeline.without_targets())
+    inputs, function, _ = make_preprocessing(without_targets(pipeline))
     values = encode_rows(inputs, rows)
     raw = {name: tf.constant(_decode(values[name]), each.dtype) for name, each in inputs.items()}
     specs = {name: tf.TensorSpec([None, *each.shape], each.dtype, name=name) for name, each in inputs.items()}
@@ -35,7 +36,7 @@ def prepare(pipeline, rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def assert_same(pipeline, split):
-    pipeline = pipeline.without_targets()
+    pipeline = without_targets(pipeline)
     rows = split[:]
     expected = pipeline.apply(split.columns(), len(rows))[0]
     found = prepare(pipeline, rows)
@@ -191,7 +192,7 @@ def test_transform_without_an_equivalent_is_an_error_that_names_the_field(tmp_pa
         steps=Pad(ragged=True) if kind == "ragged" else Pad(),
     )
     if kind == "map":
-        pipeline.map(double, ["age"], [Output("twice", "float32", ())])
+        pipeline = pipeline.map(double, ["age"], [Output("twice", "float32", ())])
     with pytest.raises(OptionError) as caught:
         make_preprocessing(pipeline)
     assert caught.value.field == {"map": "age", "hash": "kind", "ragged": "steps"}[kind]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import OptionError
-from penstock.model.predictor import _convert_output
+from penstock.model.batch_predictor import _convert_output
 from penstock.model.task import Task
 
 tf = pytest.importorskip("tensorflow")

@@ -7,7 +7,7 @@ from penstock import fields
 from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Bytes as BytesField
-from penstock.fields import Category, Field, Image, Number, Sequence, Tensor, Text
+from penstock.fields import Category, Date, Field, Image, Number, Sequence, Tensor, Text
 from penstock.filter.expression import parse_expression
 from penstock.schema.schema import Schema
 from raising import containing, raises_with
@@ -29,6 +29,8 @@ SCHEMA = Schema(
         "big": Tensor((), "uint64"),
         "image/class": Number("int64"),
         "len": Number("int64"),
+        "day": Date(optional=True),
+        "moment": Date("microseconds"),
     }
 )
 NUM_ROWS = 4
@@ -57,6 +59,8 @@ COLUMNS = {
     "big": Dense(np.array([1, 2**64 - 1, 2**63, 0], np.uint64)),
     "image/class": Dense(np.array([3, 4, 5, 6])),
     "len": Dense(np.array([10, 20, 30, 40])),
+    "day": Dense(np.array([0, 0, 19_753, -1]), np.array([True, False, True, True])),
+    "moment": Dense(np.array([0, 86_399_999_999, 86_400_000_000, -1])),
 }
 
 
@@ -274,6 +278,49 @@ def test_every_type_of_field_can_be_tested_for_a_missing_value():
     assert {*declared, Field} == set(types)
     for name in declared.values():
         assert rows_of(f"{name} is None or {name} is not None") == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("text", "rows"),
+    [
+        ('day > "1970-01-01"', [2]),
+        ('"1970-01-01" >= day', [0, 3]),
+        ('day == "2024-01-31"', [2]),
+        ('day != "2024-01-31"', [0, 3]),
+        ('"1969-12-31" <= day < "1970-01-02"', [0, 3]),
+        ('day in ("2024-01-31", "1969-12-31")', [2, 3]),
+        ('day not in ("2024-01-31",)', [0, 3]),
+        ("day is None", [1]),
+        ("day > 0", [2]),  # the stored number
+        ("day + 1 == 0", [3]),
+        ('moment < "1970-01-01"', [3]),
+        ('moment >= "1970-01-02"', [2]),
+        ('moment >= "1970-01-01T23:59"', [1, 2]),
+        ('moment == "1970-01-01 01:00+01:00"', [0]),  # a time zone is converted to UTC
+        ("moment > 0", [1, 2]),
+        ("day == day", [0, 2, 3]),
+    ],
+)
+def test_dates_are_compared_with_texts(text, rows):
+    assert rows_of(text) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "got"),
+    [
+        ('day > "31.01.2024"', "2024-01-31", "31.01.2024"),
+        ('day > "2024-02-30"', "2024-01-31", "2024-02-30"),
+        ('day > "2024-01-31T12:00"', "2024-01-31", "12:00"),  # days have no time
+        ('moment in ("yesterday",)', "2024-01-31 12:00", "yesterday"),
+        ("day < moment", "days", "microseconds"),
+        ("day", "a comparison", "a date"),
+        ('day and name == ""', "a comparison", "a date"),
+        ('age > "2024-01-31"', "a number", "2024-01-31"),
+    ],
+)
+def test_text_that_is_no_date_is_refused_with_an_example(text, expected, got):
+    with raises_with(OptionError, expected=containing(expected), got=containing(got)):
+        parse_expression(text, SCHEMA)
 
 
 def test_names_are_those_of_the_text_in_its_order_and_once():

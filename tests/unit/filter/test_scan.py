@@ -11,9 +11,9 @@ from penstock.decode.plan import DecodePlan
 from penstock.fields import Number
 from penstock.filter import scan as scan_module
 from penstock.filter.scan import scan
-from penstock.read.opening import open_files
-from penstock.read.options import ReadOptions
+from penstock.read.opened_files import open_files
 from penstock.schema.schema import Schema
+from penstock.settings.groups import ReadOptions
 from record_files import example, write_gzip, write_plain
 
 NUM_ROWS = 300

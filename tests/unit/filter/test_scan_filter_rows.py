@@ -11,9 +11,9 @@ from penstock.fields import Category, Number, Text
 from penstock.filter import scan as scan_module
 from penstock.filter.expression import parse_expression
 from penstock.filter.scan import filter_rows
-from penstock.read.opening import open_files
-from penstock.read.options import ReadOptions
+from penstock.read.opened_files import open_files
 from penstock.schema.schema import Schema
+from penstock.settings.groups import ReadOptions
 from raising import raises_with
 from record_files import example, flip, write_gzip, write_plain, write_zlib
 from wire.frame import write_record

@@ -8,9 +8,9 @@ from penstock.errors import OptionError, UnknownNameError
 from penstock.fields import Image, Number, Sequence, Text
 from penstock.filter import scan as scan_module
 from penstock.filter.scan import row_lengths
-from penstock.read.opening import open_files
-from penstock.read.options import ReadOptions
+from penstock.read.opened_files import open_files
 from penstock.schema.schema import Schema
+from penstock.settings.groups import ReadOptions
 from raising import raises_with
 from record_files import example, feature, flip, write_plain
 from wire.example import Feature, SequenceExample, write_sequence_example

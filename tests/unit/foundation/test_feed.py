@@ -113,7 +113,7 @@ def test_tickets_read_by_the_consumer_wait_for_room():
     feed = feed_of(tickets, lambda ticket: (ticket, 100), 2, 500, callers_ahead=100)
     for taken in range(1, 100):
         assert feed.take() == taken
-        assert tickets.num_read <= taken - 1 + 5  # 500 bytes, and what is taken
+        assert tickets.num_read <= taken - 1 + 5  # 500 bytes, and the taken items
     feed.close()
     assert feed.take() is None
     assert feed_threads() == []
@@ -185,7 +185,7 @@ def test_window_of_bytes_holds_where_small_things_and_large_ones_take_turns():
         assert feed.take() is not None
         time.sleep(0.0005)
     assert feed.take() is None
-    # What waits, a thing in the hands of each thread, one in those of the consumer.
+    # Waiting items, one item per thread, and one item of the consumer.
     assert max(peak) <= 20_000 + (4 + 1) * 4000
 
 
@@ -261,7 +261,7 @@ def test_consumer_is_told_where_a_thread_dies_while_it_waits_for_room():
     assert feed_threads() == []
 
 
-def test_consumer_is_told_where_a_thread_dies_over_what_it_made(monkeypatch):
+def test_consumer_gets_the_error_of_a_thread_that_fails_to_deliver(monkeypatch):
     def deliver(self, number, made):
         raise MemoryError("no room to put it down")
 
@@ -279,7 +279,7 @@ def test_close_ends_threads_that_wait_and_does_nothing_twice():
     feed.close()
 
 
-def test_close_lets_go_of_what_a_thread_makes_afterwards():
+def test_close_releases_results_that_a_thread_makes_afterwards():
     class Thing:
         pass
 
@@ -300,7 +300,7 @@ def test_close_lets_go_of_what_a_thread_makes_afterwards():
     assert feed.num_ready == 0
 
 
-def test_close_does_not_wait_for_ever_for_what_takes_for_ever(monkeypatch):
+def test_close_does_not_wait_indefinitely_for_endless_work(monkeypatch):
     monkeypatch.setattr(feeds, "_JOIN_SECONDS", 1.0)
     gate = Gate()
     feed = feed_of(iter(range(20)), gate, 10, PLENTY)
@@ -312,7 +312,7 @@ def test_close_does_not_wait_for_ever_for_what_takes_for_ever(monkeypatch):
     wait_until(lambda: feed_threads() == [])
 
 
-def test_dropping_a_feed_ends_its_threads_and_frees_what_waited():
+def test_dropping_a_feed_ends_its_threads_and_frees_waiting_items():
     class Thing:
         pass
 
@@ -330,7 +330,7 @@ def test_dropping_a_feed_ends_its_threads_and_frees_what_waited():
     assert [each() for each in made] == [None] * len(made)
 
 
-def test_feed_in_a_ring_can_be_collected_by_one_of_its_own_threads():
+def test_feed_in_a_ring_can_be_collected_by_one_of_its_threads():
     """The garbage collector runs in whatever thread allocates: it may be one that holds the feed's lock."""
     ring = []
     is_dropped = threading.Event()
@@ -384,7 +384,7 @@ def test_error_leaves_no_ring_that_only_the_collector_could_undo():
         gc.enable()
 
 
-def test_consumer_that_waits_is_woken_for_what_was_ready_before_it_was_its_turn():
+def test_waiting_consumer_is_woken_for_results_that_were_ready_before_its_turn():
     gates = [threading.Event(), threading.Event()]
 
     def make(ticket):
@@ -405,7 +405,7 @@ def test_consumer_that_waits_is_woken_for_what_was_ready_before_it_was_its_turn(
     assert sorted(taken, key=str) == [0, 1, None]
 
 
-def test_several_consumers_share_what_is_made_and_all_see_the_end():
+def test_several_consumers_share_the_items_and_all_see_the_end():
     def make(ticket):
         time.sleep(0.0003 * (ticket % 4))
         return ticket, 1
@@ -469,7 +469,7 @@ def test_lock_that_a_thread_held_in_the_parent_does_not_stop_a_child_from_ending
     feed.close()
 
 
-def test_consumer_that_lets_go_of_what_it_took_frees_it():
+def test_consumer_that_releases_an_item_frees_it():
     class Thing:
         pass
 

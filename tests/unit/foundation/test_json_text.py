@@ -18,7 +18,7 @@ VALUES = [
 
 @pytest.mark.parametrize("indent", [1, 4])
 @pytest.mark.parametrize("value", VALUES, ids=repr)
-def test_text_is_that_of_json_dumps(value, indent):
+def test_text_equals_json_dumps(value, indent):
     assert write_json(value, indent) == json.dumps(value, indent=indent)
 
 

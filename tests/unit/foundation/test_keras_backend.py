@@ -140,7 +140,7 @@ def test_process_without_a_backend_learns_which_to_install(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_what_is_written_to_stderr_is_dropped_if_all_is_well(capfd, monkeypatch):
+def test_stderr_is_dropped_without_a_failure(capfd, monkeypatch):
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
     with held_stderr() as stderr:
         os.write(2, b"noise")
@@ -149,7 +149,7 @@ def test_what_is_written_to_stderr_is_dropped_if_all_is_well(capfd, monkeypatch)
     assert capfd.readouterr().err == "message, more"
 
 
-def test_what_is_written_to_stderr_is_shown_if_it_fails(capfd, monkeypatch):
+def test_stderr_is_shown_after_a_failure(capfd, monkeypatch):
     monkeypatch.delenv("TF_CPP_MIN_LOG_LEVEL", raising=False)
 
     def fail():

@@ -10,7 +10,8 @@ import pytest
 
 from penstock.foundation import process
 from penstock.foundation.process import ProcessLock, paused_collection, usable_memory
-from penstock.options import ConvertOptions, LoadOptions, PredictOptions
+from penstock.jobs.predict.new_rows import choose_num_threads
+from penstock.options import LoadOptions
 from raising import raises_with
 
 
@@ -129,9 +130,8 @@ def test_cores_on_a_system_that_pins_no_process_are_all_of_them(monkeypatch):
 def test_options_on_a_system_that_pins_no_process_use_all_cores(monkeypatch):
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 3)
-    assert LoadOptions().threads == 3
-    assert ConvertOptions().num_workers == 3
-    assert PredictOptions().num_workers == 3
+    assert LoadOptions().count_threads() == 3
+    assert choose_num_threads(None) == 3
 
 
 @pytest.mark.parametrize(("platform", "factor"), [("linux", 1024), ("darwin", 1)])

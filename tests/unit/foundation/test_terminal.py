@@ -134,7 +134,7 @@ def test_styles_of_a_stream_that_is_closed_are_none() -> None:
     assert not supports_styles(None)
 
 
-def test_shorten_keeps_what_fits() -> None:
+def test_shorten_keeps_the_beginning_that_fits() -> None:
     assert shorten("abc", 3) == "abc"
     assert shorten("abcd", 3) == "ab…"
     assert shorten("大大大", 4) == "大…"
@@ -253,12 +253,12 @@ def test_stream_that_is_gone_ends_the_display(monkeypatch) -> None:
     assert not lines.is_live
 
 
-def test_size_is_that_of_the_terminal_that_is_written_to(monkeypatch) -> None:
+def test_size_is_the_size_of_the_terminal_that_is_written_to(monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("LINES", "24")
     ours, theirs = os.openpty()
     with os.fdopen(theirs, "w") as stream:
-        assert terminal_size(stream) == (120, 24)  # a terminal without a size: that of the environment
+        assert terminal_size(stream) == (120, 24)  # a terminal without a size: the size of the environment
         termios.tcsetwinsize(ours, (30, 70))
         assert terminal_size(stream) == (70, 30)
     os.close(ours)

@@ -12,6 +12,10 @@ from raising import mentions
     [
         ("lable", ["label", "title"], "label"),
         ("image", ["image/encoded", "images"], "images"),
+        ("PRICE", ["size", "price"], "price"),
+        ("Y", ["x", "y"], "y"),
+        ("PRIZE", ["price", "prices"], "price"),
+        ("Age", ["Ages", "AGE"], "AGE"),
         ("zzz", ["label"], None),
         ("label", [], None),
         ("", ["label"], None),

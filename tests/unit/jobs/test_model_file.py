@@ -45,6 +45,6 @@ def test_function_that_does_not_exist_names_the_nearest(file):
         load_model(f"{file}:biuld")
 
 
-def test_what_is_no_model_is_refused(file):
+def test_value_that_is_not_a_model_is_refused(file):
     with raises_with(OptionError, "count()", expected=containing("keras.Model"), got="3"):
         load_model(f"{file}:count")

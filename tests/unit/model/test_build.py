@@ -1,4 +1,4 @@
-"""The model that is built: its inputs and outputs, what counts and what does not, and what is refused."""
+"""The model that is built: its inputs and outputs, what counts and what does not, and refused inputs."""
 
 import keras
 import numpy as np
@@ -10,8 +10,8 @@ from penstock.errors import OptionError, SchemaError, TrainingDataError, Unknown
 from penstock.fields import Category, Number, Sequence, Tensor, Text
 from penstock.model.build import build_model
 from penstock.model.encoder.table import choose_width
-from penstock.model.options import ModelOptions
 from penstock.schema.schema import Schema
+from penstock.settings.model import ModelOptions
 from penstock.transform import Encode, Keep, Output, Pad, Scale, Tokenize
 from penstock.transform.map import Mapped
 from raising import containing, raises_with
@@ -27,7 +27,7 @@ def build(parts, options=SMALL, **rest):
     return build_model(pipeline.schema, pipeline, options), inputs
 
 
-def test_inputs_are_those_of_the_pipeline_by_name():
+def test_inputs_are_inputs_of_the_pipeline_by_name():
     parts = {
         "age": (Number(optional=True), Scale(indicator=True), numbers([1, None, 3, 4, 5, 6])),
         "note": (Text(), Tokenize(length=7, mask=True), NOTE[2]),
@@ -46,7 +46,7 @@ def test_inputs_are_those_of_the_pipeline_by_name():
     assert model.name == "penstock"
 
 
-def test_layers_have_names_of_their_own_even_where_fields_are_called_alike():
+def test_layers_have_different_names_even_where_fields_are_called_alike():
     parts = {
         "note": NOTE,
         "note_embedding": AGE,
@@ -206,7 +206,7 @@ def test_presets_differ_in_size():
 
 def test_no_target_is_refused():
     pipeline, _ = make_pipeline({"age": AGE})
-    with raises_with(OptionError, advice=containing("--target", "NAME")):
+    with raises_with(OptionError, advice=containing("target=NAME")):
         build_model(pipeline.schema, pipeline)
 
 

@@ -1,7 +1,6 @@
 """Models for images: as deep as they are large, or by a model of `keras.applications`."""
 
 import io
-from dataclasses import replace
 
 import keras
 import numpy as np
@@ -12,10 +11,11 @@ from built_models import NUM_ROWS, YES, build_both, list_layers, make_pipeline, 
 from fit_sources import numbers, strings
 from penstock.errors import OptionError
 from penstock.fields import Image, Tensor
+from penstock.model.backbones import BACKBONES
 from penstock.model.build import build_model
 from penstock.model.code import write_model
 from penstock.model.encoder.grid import count_stages, plan_stages
-from penstock.model.options import BACKBONES, ModelOptions
+from penstock.settings.model import ModelOptions
 from penstock.transform import Image as Decode
 from penstock.transform import Keep
 from raising import mentions
@@ -84,7 +84,7 @@ def test_images_of_one_shape_share_an_encoder():
     names = [layer.name for layer in built.layers]
     assert "images_stem_convolution" in names
     assert "top_stem_convolution" in names
-    apart = build_model(pipeline.schema, pipeline, replace(small, share_images=False))
+    apart = build_model(pipeline.schema, pipeline, small.replace(share_images=False))
     names = [layer.name for layer in apart.layers]
     assert {"front_stem_convolution", "side_stem_convolution", "top_stem_convolution"} < set(names)
     assert apart.count_params() > built.count_params()
@@ -130,7 +130,7 @@ def test_bytes_are_rescaled_by_a_layer_and_floats_of_the_pipeline_are_not():
     assert "photo_rescaling" not in [layer.name for layer in model.layers]
 
 
-def test_backbones_are_those_of_keras():
+def test_backbones_equal_the_backbones_of_keras():
     assert set(BACKBONES) == {name for name in dir(keras.applications) if name[0].isupper()}
 
 
@@ -162,7 +162,7 @@ def test_pixels_are_scaled_as_each_backbone_was_trained(name, module):
     np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
 
 
-# Keras warns of its own arrays while it writes weights.
+# Keras warns about its own arrays while it writes weights.
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_backbone_takes_images_scaled_by_the_pipeline_and_weights_of_a_file(tmp_path):
     path = tmp_path / "notop.weights.h5"

@@ -21,8 +21,10 @@ from built_models import (
 )
 from fit_sources import lists, nested, numbers, strings
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.model.code import write_model
-from penstock.model.options import ModelOptions
+from penstock.model.presets import read_model_options
+from penstock.settings.model import ModelOptions
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
 from penstock.transform import Image as Decode
 
@@ -130,7 +132,7 @@ def test_code_of_each_input_builds_the_same_model(name):
 
 @pytest.mark.parametrize("style", ["ngrams", "pool", "gru", "conv", "transformer"])
 def test_code_of_each_sequence_builds_the_same_model(style):
-    # The transformer's many layers take their time: only what is special to it.
+    # The transformer's many layers take their time: only its specific options.
     chosen = SEQUENCES if style != "transformer" else dict(list(SEQUENCES.items())[:2])
     pipeline, inputs = make_pipeline({**chosen, "y": YES})
     sequence = "pool" if style == "ngrams" else style
@@ -173,7 +175,7 @@ def test_code_of_an_earlier_version_stays_the_same():
     # Weights of runs of earlier versions are loaded into this model.
     parts = {"age": AGE, "breed": BREED, "note": NOTE, "y": YES}
     pipeline, _ = make_pipeline(parts)
-    options = ModelOptions.from_run({"preset": "small", "dropout": 0.2})
+    options = read_model_options(JsonValue({"preset": "small", "dropout": 0.2}, Document("run")))
     code = write_model(pipeline.schema, pipeline, options)
     assert (
         code

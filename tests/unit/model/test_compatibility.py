@@ -267,7 +267,7 @@ def test_subclassed_model_that_fails_names_its_inputs(table):
 
 
 class Whole(Sides):
-    """Hands all inputs on at once, and to a layer of its own."""
+    """Passes all inputs on at once, and to a separate layer."""
 
     def call(self, inputs: Any) -> Any:
         return self.dense(keras.ops.stack([each for _, each in inputs.items()], -1))

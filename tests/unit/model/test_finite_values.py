@@ -15,7 +15,7 @@ NAN, INF = np.nan, np.inf
 
 
 def write(folder, *, age=(), lists=(), signal=(), split="train=1.0", **choices):
-    """Write records of which some are not finite: by row, their values."""
+    """Write records, some of them not finite: by row, their values."""
     ages = np.arange(NUM, dtype=np.float32)
     signals = np.zeros((NUM, 2), np.float32)
     rows = [[1.0] * (n % 3) for n in range(NUM)]
@@ -66,7 +66,7 @@ def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name
     data = write(tmp_path / "set", **{name: rows})
     assert mentions(
         refuse(data),
-        f"{name!r} 'train' NaN {phrase} --drop {name} {name}=None Pipeline.fit {name}=Scale(nan='missing')",
+        f"{name!r} 'train' NaN {phrase} {name}=None {name}=Scale(nan='missing')",
     )
 
 

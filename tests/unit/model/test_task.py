@@ -1,4 +1,4 @@
-"""What is predicted of each target: found from the fitted pipeline, and undone again in predictions."""
+"""The task of each target: found from the fitted pipeline, and undone again in predictions."""
 
 import numpy as np
 import pytest
@@ -104,7 +104,7 @@ def test_classes_of_numbers_have_numbers_for_labels(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["standard", "minmax", "log1p", "none"])
-def test_what_scaling_did_to_a_target_is_undone(tmp_path, method):
+def test_scaling_of_a_target_is_undone(tmp_path, method):
     values = np.array([-7.0, 0.0, 1.0, 2.5, 300.0], np.float32)
     data = write(tmp_path / "set", values)
     pipeline = ps.Pipeline.fit(data, y=Scale(method))
@@ -128,7 +128,7 @@ def test_numbers_that_were_not_scaled_are_left_alone():
 
 def test_pipeline_without_a_target_is_refused(tmp_path):
     data = ps.convert({"x": np.arange(3.0)}, tmp_path / "set", split="train=1.0")
-    with raises_with(OptionError, "--target NAME ps.convert ps.open ps.train"):
+    with raises_with(OptionError, "target=NAME"):
         find_tasks(ps.Pipeline.fit(data))
 
 
@@ -143,7 +143,7 @@ def test_fields_to_choose_a_target_from_are_listed(tmp_path, count, end):
 
 def test_target_with_one_class_is_refused(tmp_path):
     data = write(tmp_path / "set", ["no"] * 4)
-    assert mentions(refuse(data), "'y' 1 'no' --target")
+    assert mentions(refuse(data), "'y' 1 'no' target=NAME")
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,7 @@ def test_classes_coded_in_another_way_are_refused(tmp_path, transform, phrase):
     assert found.startswith("target 'y': ")
     assert "Encode(unknown='error', missing='error')" in found
     assert phrase in found
+    assert "Leave out the settings of this field" in found
 
 
 def test_scaling_that_cannot_be_undone_is_refused(tmp_path):

@@ -100,7 +100,7 @@ def test_known_values_of_rfc_3720_are_met(data, crc):
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 100, 5000])
-def test_masked_crc_is_that_of_the_frame(size):
+def test_masked_crc_is_the_crc_of_the_frame(size):
     data = bytes(n % 251 for n in range(size))
     assert _native.masked_crc32c(data) == masked_crc32c(data)
 

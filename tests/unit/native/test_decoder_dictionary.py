@@ -247,7 +247,7 @@ odd = st.one_of(small, st.none(), st.sampled_from(sorted(GENERAL)))
 @settings(max_examples=200)
 @given(st.lists(small, max_size=8, unique=True), st.lists(odd, max_size=12), st.booleans(), st.booleans())
 @with_example([b""], [None, b""], False, False)
-def test_codes_are_those_of_decoded_strings(values, wanted, required, has_default):
+def test_codes_equal_codes_of_decoded_strings(values, wanted, required, has_default):
     payloads = [GENERAL[each] if isinstance(each, str) else record(each) for each in wanted]
     default = [values[-1]] if has_default and values and not required else None
     codes, looked_up, _, _ = both(payloads, values, required=required, default=default)

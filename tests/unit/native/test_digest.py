@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from each_case import each_case
 from penstock import _native
 from penstock import fields as f
 from penstock.columns import Bytes, Dense, Ragged
@@ -32,7 +33,7 @@ def expected(data: bytes) -> bytes:
     return hashlib.blake2b(joined, digest_size=16, node_depth=1, last_node=True, **tree).digest()
 
 
-@pytest.mark.parametrize(
+@each_case(
     "size",
     [0, 1, 7, 64, 127, 128, 129, 255, 256, 257, 1000, 4095, *range(4096, 5300, 43), 5120, 5121, 1 << 20],
 )
@@ -108,7 +109,7 @@ def test_strings_that_collide_in_the_row_hash_have_different_digests():
     values = [b"%08x`8i0Xf<o" % number + b"z" * 50 for number in range(1000)]
     columns = {"text": strings(*values)}
     encoder = RecordEncoder(Schema({"text": f.Text()}))
-    assert len(set(encoder.hash_rows(columns, 1000, ["text"]).tolist())) == 1
+    assert len(set(encoder.prepare(columns, 1000).hash_rows(["text"]).tolist())) == 1
     assert len(set(digest({"text": f.Text()}, columns))) == 1000
 
 
@@ -197,7 +198,7 @@ def test_row_digest_of_one_unnamed_number_is_stable():
         [20_000, 5, 0, *[40_000] * 30, 1, 150_000, *range(300)],
     ],
 )
-def test_row_digests_of_many_lists_are_those_of_each_list_by_itself(lengths):
+def test_row_digests_of_many_lists_equal_digests_of_each_list_by_itself(lengths):
     offsets = np.cumsum([0, *lengths])
     values = np.random.default_rng(len(lengths)).integers(-(2**60), 2**60, int(offsets[-1]))
     found = digest({"a": f.Sequence("int64")}, {"a": Ragged(values, offsets)}, is_named=False)

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -13,8 +14,8 @@ DTYPES = ["bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"
 DTYPES += ["float16", "float32", "float64"]
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(), (0,), (1,), (7,), (3, 0, 2), (5, 3), (2, 3, 4, 5), (100_000,)])
+@each_case("dtype", DTYPES)
+@each_case("shape", [(), (0,), (1,), (7,), (3, 0, 2), (5, 3), (2, 3, 4, 5), (100_000,)])
 def test_empty_array_is_aligned_contiguous_and_writable(shape, dtype):
     array = _native.empty(shape, dtype)
     assert (array.shape, array.dtype) == (shape, np.dtype(dtype))

@@ -101,7 +101,7 @@ def test_rows_do_not_depend_on_the_block_that_they_are_in(num_rows):
 
 
 @pytest.mark.parametrize("key_bytes", [0, 1, 21, 22, 23, 37, 38, 39, 40, 117, 118, 127, 128, 200])
-def test_entries_around_every_length_are_those_of_the_plain_writer(key_bytes):
+def test_entries_around_every_length_equal_entries_of_the_plain_writer(key_bytes):
     key = "k" * key_bytes
     sizes = np.array([*range(140), *range(16240, 16390)])
     starts = np.zeros(len(sizes), np.int64)
@@ -149,7 +149,7 @@ def compose_files(values, num_rows):
     return _native.compose([none], nothing.astype(np.uint32), nothing, nothing, [("f", values)], False)
 
 
-def test_frames_of_files_hold_what_is_in_them(tmp_path):
+def test_frames_of_files_hold_the_content_of_the_files(tmp_path):
     contents = [b"", b"a", bytes(range(256)) * 5000]
     values = [file_value(tmp_path / f"{size}", data) for size, data in enumerate(contents)]
     frames = frames_of(*compose_files(values, 3))

@@ -22,7 +22,7 @@ def draws(count, seed=7, epoch=0):
 
 
 def plan(images, size, resizing="stretch", crop=None, draft=True):
-    """Return the plan of JPEGs of some sizes, of which there is nothing but a header."""
+    """Return the plan of JPEGs of some sizes that have nothing but a header."""
     files = [
         b"\xff\xd8" + segment(0xC0, bytes([8, *divmod(height, 256), *divmod(width, 256), 1, 1, 17, 0]))
         for height, width in images
@@ -185,7 +185,7 @@ def test_boxes_depend_on_seed_epoch_record_and_image_alone():
     st.tuples(st.floats(0.001, 1000), st.floats(0.001, 1000)).map(sorted),
     st.integers(0, 2**32),
 )
-def test_boxes_are_those_of_the_plain_version(images, area, aspect, seed):
+def test_boxes_equal_boxes_of_the_plain_version(images, area, aspect, seed):
     given = draws(len(images), seed=seed)
     wanted = draw_boxes(given, "box", np.array(images, np.int64).reshape(-1, 2), tuple(area), tuple(aspect))
     assert np.array_equal(boxes_of(images, given, "box", area, aspect), wanted)

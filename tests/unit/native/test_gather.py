@@ -1,4 +1,4 @@
-"""Strings and lists that are taken by row are those of the rows, in the order asked for."""
+"""Strings and lists that are taken by row belong to the rows, in the requested order."""
 
 import os
 
@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -16,7 +17,7 @@ DTYPES += ["float16", "float32", "float64"]
 
 @settings(max_examples=150)
 @given(st.data(), st.lists(st.binary(max_size=20), min_size=1, max_size=8))
-def test_taken_strings_are_those_of_the_rows(data, values):
+def test_taken_strings_are_strings_of_the_rows(data, values):
     rows = data.draw(st.lists(st.integers(0, len(values) - 1), max_size=12))
     # The arena holds them the other way round, with bytes between: starts and stops alone say where they are.
     arena, starts = b"", {}
@@ -35,7 +36,7 @@ def test_taken_strings_are_those_of_the_rows(data, values):
 
 @settings(max_examples=150)
 @given(st.lists(st.lists(st.tuples(st.binary(max_size=20), st.integers(0, 2)), max_size=6), max_size=4))
-def test_joined_strings_are_those_of_all_columns_in_order(columns):
+def test_joined_strings_are_strings_of_all_columns_in_order(columns):
     spans = []
     for column in columns:
         arena, starts, stops = b"#", [], []
@@ -51,9 +52,9 @@ def test_joined_strings_are_those_of_all_columns_in_order(columns):
     assert offsets.tolist() == np.cumsum([0, *map(len, values)]).tolist()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2), (0,)])
-def test_taken_lists_are_those_of_the_rows(dtype, shape):
+@each_case("dtype", DTYPES)
+def test_taken_lists_are_lists_of_the_rows(dtype, shape):
     rng = np.random.default_rng(2)
     offsets = np.concatenate([[1], 1 + np.cumsum(rng.integers(0, 5, 20))])
     values = rng.integers(0, 100, (offsets[-1] + 2, *shape)).astype(dtype)

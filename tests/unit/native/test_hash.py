@@ -52,7 +52,7 @@ def test_hash_bytes_changes_half_of_its_bits_with_every_bit_of_its_input():
 
 @settings(max_examples=100)
 @given(st.lists(st.binary(max_size=40), max_size=6))
-def test_hash_strings_are_those_of_each_string(values):
+def test_hash_strings_equals_the_hash_of_each_string(values):
     column = strings(*values)
     hashes = _native.hash_strings(column.arena, column.starts, column.stops)
     assert hashes.dtype == np.uint64
@@ -92,7 +92,7 @@ def test_mixed_rows_of_neighbouring_seeds_have_nothing_in_common():
 
 def hash_one(field: f.Field, column: Dense | Bytes | Ragged, name: str = "x") -> list[int]:
     encoder = RecordEncoder(Schema({name: field}))
-    return encoder.hash_rows({name: column}, len(column), [name]).tolist()
+    return encoder.prepare({name: column}, len(column)).hash_rows([name]).tolist()
 
 
 @settings(max_examples=200)
@@ -136,9 +136,9 @@ def test_lists_of_strings_have_the_hash_of_the_plain_form():
 def test_names_of_fields_count_unless_that_is_not_wanted():
     encoder = RecordEncoder(Schema({"a": f.Number("int64"), "b": f.Number("int64")}))
     columns = {"a": Dense(np.array([1, 2])), "b": Dense(np.array([2, 1]))}
-    named = encoder.hash_rows(columns, 2, ["a", "b"])
+    named = encoder.prepare(columns, 2).hash_rows(["a", "b"])
     assert named[0] != named[1]
-    unnamed = [encoder.hash_rows(columns, 2, [name], is_named=False).tolist() for name in "ab"]
+    unnamed = [encoder.prepare(columns, 2).hash_rows([name], is_named=False).tolist() for name in "ab"]
     assert unnamed[0] == unnamed[1][::-1]
 
 
@@ -146,11 +146,11 @@ def test_a_field_that_a_row_lacks_adds_nothing():
     present = np.array([True, False])
     columns = {"a": Dense(np.array([1, 1])), "b": Dense(np.array([5, 5]), present)}
     encoder = RecordEncoder(Schema({"a": f.Number("int64"), "b": f.Number("int64", optional=True)}))
-    hashes = encoder.hash_rows(columns, 2, ["a", "b"])
-    alone = encoder.hash_rows(columns, 2, ["a"])
+    hashes = encoder.prepare(columns, 2).hash_rows(["a", "b"])
+    alone = encoder.prepare(columns, 2).hash_rows(["a"])
     assert hashes[1] == alone[1]
     assert hashes[0] != alone[0]
-    assert encoder.hash_rows(columns, 2, []).tolist() == [0, 0]
+    assert encoder.prepare(columns, 2).hash_rows([]).tolist() == [0, 0]
 
 
 def test_hashes_of_many_rows_do_not_collide_and_lie_evenly():
@@ -160,7 +160,7 @@ def test_hashes_of_many_rows_do_not_collide_and_lie_evenly():
     columns = {"n": Dense(numbers), "x": Dense(rng.normal(size=ROWS).astype(np.float32)), "w": words}
     encoder = RecordEncoder(Schema({"n": f.Number("int64"), "x": f.Number(), "w": f.Text()}))
     for names in (["n"], ["w"], ["n", "x", "w"]):
-        hashes = encoder.hash_rows(columns, ROWS, names)
+        hashes = encoder.prepare(columns, ROWS).hash_rows(names)
         assert len(np.unique(hashes)) == ROWS
         seen = np.bincount((hashes >> np.uint64(56)).astype(np.int64), minlength=256)
         assert abs(float(((seen - ROWS / 256) ** 2 / (ROWS / 256)).sum()) - 255) < 6 * np.sqrt(2 * 255)

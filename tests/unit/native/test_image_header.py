@@ -103,7 +103,7 @@ SAMPLES = [
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_format_and_size_of_every_cut_are_those_of_plain_python(sample):
+def test_format_and_size_of_every_cut_equal_plain_python(sample):
     files = [sample[:size] for size in range(len(sample) + 1)]
     for file, (format, width, height, orientation, _) in zip(files, read(*files), strict=True):
         expected = read_picture(file)
@@ -114,7 +114,7 @@ def test_format_and_size_of_every_cut_are_those_of_plain_python(sample):
         assert orientation == 1
 
 
-def test_format_and_size_of_damaged_headers_are_those_of_plain_python():
+def test_format_and_size_of_damaged_headers_equal_plain_python():
     rng = np.random.default_rng(7)
     files = []
     for _ in range(4000):
@@ -130,7 +130,7 @@ def test_format_and_size_of_damaged_headers_are_those_of_plain_python():
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
-def test_one_header_is_that_of_an_arena(sample):
+def test_one_header_equals_the_header_in_an_arena(sample):
     header = _native.read_image_header(memoryview(sample))
     got = (header.format, header.width, header.height, header.orientation, header.scans)
     assert got == read(sample)[0]

@@ -211,7 +211,7 @@ def test_error_of_the_decoder_comes_through_while_jpegs_wait():
     assert count == 3
 
 
-def test_header_of_a_long_file_is_read_as_that_of_a_short_one():
+def test_header_of_a_long_file_is_read_like_a_short_file():
     file = jpeg(scene(20, 30))
     spans = strings([file, file + bytes(3 << 20), file]).spans()
     made = plan(encoded=spans)

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from loaded_batches import run_apart
 from penstock import _native
+from separate_process import run_apart
 from wire.frame import write_record
 
 # Makes a file of frames on many pages, and a segment over it, mapped or not.

@@ -36,7 +36,7 @@ def work_in_threads(queue, num_threads, seen=0):
     def work(mine):
         while (outcome := queue.work(seen, True)) is not None:
             mine.append(outcome)
-        queue.leave()
+        queue.release()
 
     threads = [threading.Thread(target=work, args=(mine,)) for mine in found]
     for thread in threads:
@@ -47,7 +47,7 @@ def work_in_threads(queue, num_threads, seen=0):
     return [outcome for mine in found for outcome in mine]
 
 
-def test_slices_of_the_core_are_those_of_python(split):
+def test_slices_of_the_core_equal_slices_of_python(split):
     by_core = begin_batches(split, 1, seed=3, shuffle=True)[0]
     by_python = begin_batches(split, 1, seed=3, shuffle=True)[0]
     assert by_core.native is not None
@@ -99,13 +99,13 @@ def test_one_thread_at_a_time_is_away_with_the_end_of_a_job(split):
 
     def work():
         others.append(queue.work(0, False))
-        queue.leave()
+        queue.release()
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join(0.2)
     assert thread.is_alive()  # it has made all other parts, and waits
-    queue.leave()
+    queue.release()
     thread.join(20)
     assert others == [(1, None)]
     assert queue.work(0, True) == (2, None)

@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import core_reference as plain
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -33,7 +34,7 @@ def is_odd(permutation: np.ndarray) -> bool:
     return (len(permutation) - num_cycles) % 2 == 1
 
 
-@pytest.mark.parametrize("size", [*range(1, 201), 255, 256, 1000, 4096, 65_537, 99_856, 1_000_001])
+@each_case("size", [*range(1, 201), 255, 256, 1000, 4096, 65_537, 99_856, 1_000_001])
 def test_permutation_takes_every_value_once_and_back(size):
     for seed in (0, 1):
         values = permuted(size, seed, epoch=3, purpose=1)
@@ -141,7 +142,7 @@ def test_epochs_seeds_and_purposes_have_nothing_in_common():
             assert abs(np.corrcoef(first, second)[0, 1]) < 6 / np.sqrt(size)
 
 
-def test_permutation_does_not_depend_on_what_else_is_asked_for():
+def test_permutation_does_not_depend_on_other_requested_positions():
     whole = permuted(1000, 7)
     positions = np.array([999, 0, 5, 5, 500])
     assert (_native.permute(7, 0, 0, 1000, positions) == whole[positions]).all()

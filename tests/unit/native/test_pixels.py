@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageOps
 
+from each_case import each_case
 from penstock import _native
 from penstock.transform import Augment, Draws
 from plain_images import augment_plainly
@@ -17,10 +18,10 @@ def images(num, height, width, channels, seed=0):
     return rng.integers(0, 256, (num, height, width, channels), np.uint8)
 
 
-@pytest.mark.parametrize("orientation", range(1, 9))
 @pytest.mark.parametrize("channels", [1, 3, 4])
-@pytest.mark.parametrize(("height", "width"), SHAPES)
-def test_orient_undoes_what_exif_says_as_pillow_does(orientation, channels, height, width):
+@each_case("orientation", range(1, 9))
+@each_case(("height", "width"), SHAPES)
+def test_orient_undoes_the_exif_orientation_as_pillow_does(orientation, channels, height, width):
     source = images(1, height, width, channels)[0]
     planes = []
     for c in range(channels):

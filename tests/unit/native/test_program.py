@@ -1,4 +1,4 @@
-"""Programs of the core: what is refused, and what a run leaves undone."""
+"""Programs of the core: refused programs, and what a run leaves undone."""
 
 import threading
 

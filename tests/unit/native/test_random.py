@@ -43,7 +43,7 @@ def test_words_equal_the_plain_form(seed, epoch, purpose, records, count):
     assert words.tolist() == [plain.random_words(seed, epoch, purpose, record, count) for record in records]
 
 
-def test_words_of_a_record_do_not_depend_on_what_else_is_drawn():
+def test_words_of_a_record_do_not_depend_on_other_draws():
     records = np.arange(100)
     many = _native.random_words(5, 1, 2, records, 10)
     assert (many[:, :3] == _native.random_words(5, 1, 2, records, 3)).all()

@@ -1,4 +1,4 @@
-"""Resized pixels are those of Pillow within a level or so, with and without vector code the same bytes."""
+"""Resized pixels equal Pillow within about one level, with and without vector code the same bytes."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -93,7 +94,7 @@ def test_antialiased_pixels_are_within_a_level_of_pillow(height, width, tall, wi
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
 @pytest.mark.parametrize("antialias", [True, False])
-@pytest.mark.parametrize(("height", "width", "tall", "wide"), SIZES)
+@each_case(("height", "width", "tall", "wide"), SIZES)
 def test_pixels_are_within_rounding_of_the_definition(height, width, tall, wide, channels, antialias):
     source = picture(height, width, channels, seed=1)
     got = resized(source, tall, wide, antialias=antialias)
@@ -124,7 +125,7 @@ BOXES = [
 
 @pytest.mark.parametrize("box", BOXES)
 @pytest.mark.parametrize("size", [(17, 13), (60, 80), (90, 200)])
-def test_box_gives_what_pillow_gives_for_it(box, size):
+def test_box_equals_pillow(box, size):
     source = picture(60, 80)
     got = resized(source, *size, box=box)
     exact = (box[0], box[1], min(box[2], 60 - box[0]), min(box[3], 80 - box[1]))
@@ -196,7 +197,7 @@ def test_plain_interpolation_of_half_pixel_centres_clamps_at_the_edges():
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
-@pytest.mark.parametrize("width", range(1, 36))
+@each_case("width", range(1, 36))
 def test_nothing_is_written_beside_a_window_of_a_larger_array(width, channels):
     source = picture(30, 40, channels)
     canvas = np.full((20, width + 9, channels), 201, np.uint8)
@@ -265,7 +266,7 @@ def test_resize_refuses_arguments_that_do_not_fit(case):
         _native.resize(source, out, box, True)
 
 
-def test_resize_refuses_what_is_no_array():
+def test_resize_refuses_values_that_are_not_arrays():
     with pytest.raises(TypeError):
         _native.resize([1, 2], OUT, WHOLE, True)
     with raises_with(ValueError, "source 3 1"):

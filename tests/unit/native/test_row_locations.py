@@ -91,7 +91,7 @@ def test_offsets_that_fall_are_refused():
         ([-1], [0], [0]),
     ],
 )
-def test_files_that_are_not_those_of_the_rows_are_refused(rows, which, files):
+def test_files_that_differ_from_the_files_of_the_rows_are_refused(rows, which, files):
     with raises_with(ValueError, "offsets"):
         make_places().find_frames(np.array(rows, np.int64), np.array(which, np.uint32), files)
 

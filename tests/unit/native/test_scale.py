@@ -1,10 +1,11 @@
-"""Scaled numbers are those of NumPy's float64, rounded once to float32."""
+"""Scaled numbers equal NumPy's float64, rounded once to float32."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -55,8 +56,8 @@ def numbers(rng, dtype, shape):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("shape", [(0,), (1,), (9,), (1027,), (5, 3), (0, 3), (4, 0), (300, 2, 3), (2, 1500)])
 @pytest.mark.parametrize("nan_is_missing", [False, True])
+@each_case("shape", [(0,), (1,), (9,), (1027,), (5, 3), (0, 3), (4, 0), (300, 2, 3), (2, 1500)])
 def test_scale_equals_numpy(dtype, shape, nan_is_missing):
     rng = np.random.default_rng(len(shape))
     values = numbers(rng, dtype, shape)
@@ -82,10 +83,10 @@ def test_scale_of_logarithms_equals_numpy_within_float32(dtype, shape):
         np.testing.assert_allclose(got, expected, rtol=1.2e-7, atol=1e-7)
 
 
-def test_logarithm_is_that_of_numpy_to_the_last_bits_of_a_double():
+def test_logarithm_equals_numpy_to_the_last_bits_of_a_double():
     rng = np.random.default_rng(4)
     values = np.concatenate([10.0 ** rng.uniform(-25, 300, 100_000), rng.uniform(0, 3, 100_000), [0.0]])
-    # What is left of a logarithm without its float32 shows the bits behind those.
+    # A logarithm minus its float32 shows the lower bits.
     rounded, _ = run(values, log=True)
     rest, _ = run(values[None], None, rounded, log=True)
     got = rounded.astype(np.float64) + rest[0]

@@ -51,7 +51,7 @@ def test_tuple_of_another_length_is_refused(call, segment):
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("segment", [None, 7, [*SOURCE, BEGINS, SIZES], ([[*SOURCE]], FIRST, BEGINS, SIZES)])
-def test_what_is_no_tuple_is_refused(call, segment):
+def test_value_that_is_not_a_tuple_is_refused(call, segment):
     with pytest.raises(TypeError):
         call([segment])
 

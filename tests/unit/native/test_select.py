@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -24,8 +25,8 @@ def select_all(bits: np.ndarray, with_total: bool = False) -> np.ndarray:
     return _native.select_bits(packed(bits), ranks_of(bits, with_total), np.arange(bits.sum()))
 
 
-@pytest.mark.parametrize("share", [0.0, 0.001, 0.01, 0.3, 0.5, 0.97, 1.0])
-@pytest.mark.parametrize("size", [0, 1, 7, 8, 63, 64, 65, 511, 512, 513, 5000, 100_003])
+@each_case("share", [0.0, 0.001, 0.01, 0.3, 0.5, 0.97, 1.0])
+@each_case("size", [0, 1, 7, 8, 63, 64, 65, 511, 512, 513, 5000, 100_003])
 def test_every_one_is_found(size, share):
     bits = np.random.default_rng(size).random(size) < share
     for with_total in (False, True):

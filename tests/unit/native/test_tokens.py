@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from each_case import each_case
 from penstock import _native
 from raising import raises_with
 
@@ -96,8 +97,8 @@ def test_text_of_every_byte_is_cut_as_ascii_says(form):
     ]
 
 
-@pytest.mark.parametrize("size", [63, 64, 65, 239, 240, 241, 255, 256, 257, 511, 512, 513])
-@pytest.mark.parametrize("before", [0, 1, 15, 16, 17, 191, 192, 193, 255, 256])
+@each_case("size", [63, 64, 65, 239, 240, 241, 255, 256, 257, 511, 512, 513])
+@each_case("before", [0, 1, 15, 16, 17, 191, 192, 193, 255, 256])
 def test_text_with_a_token_across_any_boundary_keeps_it_whole(size, before):
     token = bytes(97 + i % 26 for i in range(size))
     texts = [b" " * before + token, b"." * before + token + b" tail", b"a " * before + token + b"!"]

@@ -1,4 +1,4 @@
-"""Counts of distinct values by the core are those of a Counter, up to the cap."""
+"""Counts of distinct values by the core equal a Counter, up to the cap."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""Numbers of strings and integers by the core are those of a dict, whatever the values are."""
+"""Numbers of strings and integers by the core equal a dict, whatever the values are."""
 
 import threading
 
@@ -29,7 +29,7 @@ def place(values):
 
 @settings(max_examples=300)
 @given(st.lists(STRINGS, unique=True, max_size=60), st.lists(STRINGS, max_size=60))
-def test_vocabulary_of_any_strings_finds_what_a_dict_finds(known, others):
+def test_vocabulary_of_any_strings_equals_a_dict(known, others):
     vocabulary = _native.Vocabulary(known)
     numbers = {value: i for i, value in enumerate(known)}
     asked = known + others + [value + b"\0" for value in known] + [value[:-1] for value in known]
@@ -41,7 +41,7 @@ def test_vocabulary_of_any_strings_finds_what_a_dict_finds(known, others):
 
 @settings(max_examples=200)
 @given(st.lists(INTS, unique=True, max_size=60), st.lists(INTS, max_size=60))
-def test_vocabulary_of_any_ints_finds_what_a_dict_finds(known, others):
+def test_vocabulary_of_any_ints_equals_a_dict(known, others):
     vocabulary = _native.IntVocabulary(np.array(known, np.int64))
     numbers = {value: i for i, value in enumerate(known)}
     found = vocabulary.find(np.array(known + others, np.int64))
@@ -51,7 +51,7 @@ def test_vocabulary_of_any_ints_finds_what_a_dict_finds(known, others):
 
 
 def test_vocabulary_of_strings_at_the_end_of_the_arena_reads_nothing_after_it():
-    # Each in an allocation of its own size: the sanitizer sees a byte too many.
+    # Each in an allocation of exactly its size: the sanitizer sees a byte too many.
     values = [bytes(range(65, 65 + size)) for size in SIZES]
     vocabulary = _native.Vocabulary(values)
     for i, value in enumerate(values):
@@ -122,7 +122,7 @@ def test_vocabulary_with_a_value_twice_is_refused():
 
 
 @pytest.mark.parametrize("values", [["text"], [None], [1], [bytearray(b"a")], 3, None])
-def test_vocabulary_of_what_is_no_bytes_is_refused(values):
+def test_vocabulary_of_values_that_are_not_bytes_is_refused(values):
     with pytest.raises(TypeError):
         _native.Vocabulary(values)
 

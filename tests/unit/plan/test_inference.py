@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.fields import Category, Number, Sequence, Tensor, Text
+from penstock.fields import Category, Date, Number, Sequence, Tensor, Text
 from penstock.plan.inference import find_attributes, find_representation, infer_type
 from penstock.plan.profile import ColumnProfile, ItemProfile, TextProfile
 from penstock.plan.warnings import list_warnings
@@ -64,8 +64,8 @@ GUESSES = [
     (plain("float", "float", low=1.0, high=1.0), "number", containing("numbers", 1)),
     (plain("bool", "bool"), "category", containing("bool", 1, 0)),
     (texts(reads_as="bool"), "category", containing(1, 0)),
-    (plain("date", "date32[day]"), "number", containing("date32[day]", "1970-01-01")),
-    (texts(reads_as="time"), "number", containing("1970-01-01", "UTC")),
+    (plain("date", "date32[day]"), "date", containing("date32[day]", "1970-01-01")),
+    (texts(reads_as="time"), "date", containing("1970-01-01", "UTC")),
     (texts(11537, 166), "category", containing(166, 11537)),
     (texts(10000, 2932), "category", containing(2932, 10000)),
     (texts(20000, 3000), "category", containing(3000, 20000)),
@@ -156,6 +156,11 @@ def test_unique_column_called_id_is_the_id(name, is_id):
     ("type_name", "facts", "attributes", "form"),
     [
         ("number", texts(reads_as="date"), {"dtype": "int64"}, "date"),
+        ("date", texts(reads_as="date"), {"unit": "days"}, "value"),
+        ("date", texts(reads_as="time"), {"unit": "microseconds"}, "value"),
+        ("date", ints(high=19_000), {"unit": "days"}, "value"),
+        ("date", ints(high=1_700_000_000_000_000), {"unit": "microseconds"}, "value"),
+        ("date", texts(date_mixture="times", max_bytes=19), {"unit": "microseconds"}, "value"),
         ("number", texts(reads_as="bool"), {"dtype": "int64"}, "bool"),
         ("number", texts(), {"dtype": "float32"}, "value"),
         ("category", texts(reads_as="bool"), {"dtype": "int64", "values": [0, 1]}, "bool"),
@@ -198,17 +203,23 @@ TARGET = Category("int64", role="target")
 
 WARNINGS = [
     (texts(**CODES), Text(), containing("zeros", "codes", "text")),
-    (texts(**CODES), Number("int64"), containing(3, "zeros", "'--text c'")),
-    (ints(is_unique=True), Number("int64"), containing("distinct", "'--id c'", "'--drop c'")),
-    (ints(5, is_unique=True, is_counter=True), Number("int64"), containing("'--id c'", "'--drop c'")),
-    (texts(unique=True), Text(), containing("distinct", "'--id c'", "'--drop c'")),
-    (texts(num_distinct=1), Category(), containing("value", "rows", "'--drop c'")),
-    (texts(1000, 300), Text(), containing(300, 3, "'--category c'")),
-    (ints(num_distinct=4, low=1, high=4), Number("int64"), containing(4, "'--category c'")),
-    (ints(num_distinct=30, low=0, high=29), TARGET, containing(30, "'--number c'")),
-    (ints(num_distinct=300), Number("int64", role="target"), containing("'--category c'", "classes")),
-    (plain("date", "date32"), Number("int64"), containing("dates", "1970-01-01")),
-    (plain("time", "timestamp"), Number("int64"), containing("dates", "1970-01-01")),
+    (texts(**CODES), Number("int64"), containing(3, "zeros", "fields={'c': ps.fields.Text(")),
+    (ints(is_unique=True), Number("int64"), containing("distinct", "id='c'", "drop=['c']")),
+    (ints(5, is_unique=True, is_counter=True), Number("int64"), containing("id='c'", "drop=['c']")),
+    (texts(unique=True), Text(), containing("distinct", "id='c'", "drop=['c']")),
+    (texts(num_distinct=1), Category(), containing("value", "rows", "drop=['c']")),
+    (texts(1000, 300), Text(), containing(300, 3, "fields={'c': ps.fields.Category(")),
+    (ints(num_distinct=4, low=1, high=4), Number("int64"), containing(4, "fields={'c': ps.fields.Category(")),
+    (ints(num_distinct=30, low=0, high=29), TARGET, containing(30, "fields={'c': ps.fields.Number(")),
+    (
+        ints(num_distinct=300),
+        Number("int64", role="target"),
+        containing("fields={'c': ps.fields.Category(", "classes"),
+    ),
+    (plain("time", "timestamp[us, tz=Europe/Berlin]"), Date("microseconds"), containing("UTC")),
+    (texts(reads_as="time", has_zone=True), Date("microseconds"), containing("UTC")),
+    (texts(date_mixture="zones"), Text(), containing("UTC", "ps.fields.Date('microseconds')")),
+    (texts(date_mixture="times"), Category(), containing("midnight", "ps.fields.Date('microseconds')")),
     (texts(are_other_dates=True), Text(), containing("dates", "2024-01-31")),
     (ints(low=20200101, high=20231231), Number("int64"), containing("numbers", "dates", 20200101)),
     (ints(num_missing=501), Number("int64"), containing(501, 1000)),
@@ -219,11 +230,15 @@ WARNINGS = [
     (
         texts(num_numbers=95, num_tried=100, misfits=("tbd",), num_misfits=1),
         Text(),
-        containing(95, 100, "'tbd'", "'--missing tbd'"),
+        containing(95, 100, "'tbd'", "missing=('', 'tbd')"),
     ),
-    (texts(**IMAGES), Text(), containing(20, "'--image c'")),
-    (items("array", "uint8", (8, 8, 3)), Tensor((8, 8, 3), "uint8"), containing("pixels", "'--image c'")),
-    (items("list", "float32", (3,)), Sequence("float32"), containing(3, "'--tensor c'")),
+    (texts(**IMAGES), Text(), containing(20, "fields={'c': ps.fields.Image(")),
+    (
+        items("array", "uint8", (8, 8, 3)),
+        Tensor((8, 8, 3), "uint8"),
+        containing("pixels", "fields={'c': ps.fields.Image("),
+    ),
+    (items("list", "float32", (3,)), Sequence("float32"), containing(3, "fields={'c': ps.fields.Tensor(")),
     (ints(determines=("y",)), Number("int64"), containing("target", "'y'")),
 ]
 
@@ -262,7 +277,7 @@ def test_ordinary_column_has_no_warning(name, facts, field):
     ],
 )
 def test_few_whole_numbers_may_be_codes(name, facts):
-    expected = (containing(3, f"'--category {name}'"),)
+    expected = (containing(3, f"fields={{'{name}': ps.fields.Category("),)
     assert list_warnings(name, facts, Number("int64"), "value") == expected
 
 
@@ -285,11 +300,11 @@ def test_some_names_of_images_are_distinguished_from_the_others():
     facts = texts(13, 13, num_image_names=12, num_sought=13, num_files=12, misfit="n/a", unique=True)
     assert infer_type("photo", facts, is_target=False, is_whole=True).type_name == "text"
     assert list_warnings("photo", facts, Text(), "value") == (
-        containing(12, 13, "'n/a'", "'--missing'", "'--image photo'"),
+        containing(12, 13, "'n/a'", "missing=('', TEXT)", "fields={'photo': ps.fields.Image("),
     )
 
 
 def test_arrays_of_gray_of_several_sizes_may_be_pixels():
     field = Sequence("int64", None, "feature_list")
     (doubt,) = list_warnings("x", items("list", "uint8", step=None), field, "value")
-    assert doubt == containing("'--image x'", "pixels", "images")
+    assert doubt == containing("fields={'x': ps.fields.Image(", "pixels", "images")

@@ -11,12 +11,13 @@ from penstock import Schema
 from penstock.errors import SchemaError, UnknownNameError
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.plan.plan import ColumnPlan, Plan
-from penstock.plan.plan_file import dump_yaml, load_yaml
+from penstock.plan.plan_file import dump_yaml, read_plan
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.schema.declaration import ColumnDeclaration
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import TextFiles
 from penstock.source.block import Block
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, mentions, raises_with
 
 DATASETS = Path(__file__).parents[4] / "shared" / "datasets"
@@ -54,8 +55,9 @@ class Table:
         return []
 
 
-def plan_for(columns=None, **overrides):
-    return make_plan(Table(PETS if columns is None else columns), PlanOverrides(**overrides))
+def plan_for(columns=None, *, drop=(), rename=None, plan=None, **overrides):
+    options = ConvertOptions(drop=drop, rename=rename or {}, plan=plan)
+    return make_plan(Table(PETS if columns is None else columns), PlanOverrides(**overrides), options)
 
 
 def by_column(plan):
@@ -81,7 +83,7 @@ def test_target_that_was_declared_is_a_category():
     assert field == Category("int64", (0, 1), role="target")
 
 
-def test_declared_types_take_from_the_data_what_they_leave_open():
+def test_declared_types_take_open_attributes_from_the_data():
     types = {"photo": "image", "zip": "number", "breed": "text", "Age": "category"}
     plan = by_column(plan_for(types=types))
     assert (plan["photo"].field, plan["photo"].form, plan["photo"].reason) == (Image(), "path", "declared")
@@ -101,21 +103,21 @@ def test_declared_field_counts_before_declared_type_and_that_before_the_file():
     plan = plan_for(
         types={"fee": ColumnDeclaration("number", {"dtype": "float32"}), "Age": "number"},
         fields={"Age": Number("float32")},
-        form=form,
+        plan=form,
     )
     assert plan.schema["cost"] == Number(role="weight")
     assert plan.schema["Age"] == Number("float32", optional=True)
 
 
 def test_entry_of_a_file_may_leave_the_type_open():
-    plan = plan_for(form={"columns": {"adopted": {"role": "target"}}, "drop": ["zip"]})
+    plan = plan_for(plan={"columns": {"adopted": {"role": "target"}}, "drop": ["zip"]})
     assert plan.schema["adopted"] == Category("int64", (0, 1), role="target")
     assert plan.dropped == {"zip": "declared"}
 
 
 def test_declared_role_takes_the_role_from_another():
     form = {"columns": {"fee": {"role": "target"}}}
-    plan = plan_for(form=form, target="adopted")
+    plan = plan_for(plan=form, target="adopted")
     assert plan.schema.targets == ("adopted",)
     assert plan.schema["fee"].role == "input"
 
@@ -132,13 +134,19 @@ def test_swapped_names_lead_to_the_renamed_columns():
     assert by_column(plan)["Age"].field == Text(optional=True)
 
 
-def test_whole_schema_leaves_other_columns_out():
+def save(folder, made):
+    path = folder / "plan.yaml"
+    path.write_text(dump_yaml(made), encoding="utf-8")
+    return path
+
+
+def test_whole_schema_leaves_other_columns_out(tmp_path):
     schema = Schema({"age": Number("int64"), "breed": Category(), "extra": Text(default="")})
     plan = plan_for(schema=schema, rename={"Age": "age"})
     assert plan.schema == schema
     assert by_column(plan)["extra"].is_absent
     assert "extra" not in plan.to_form()["columns"]
-    assert "extra" not in load_yaml(dump_yaml(plan))["columns"]
+    assert "extra" not in read_plan(save(tmp_path, plan))["columns"]
     assert plan.dropped["fee"] == "not in the given schema"
 
 
@@ -158,16 +166,16 @@ def test_declared_shape_and_dtype_of_a_tensor_are_kept():
 
 
 def test_tensor_without_any_shape_is_refused():
-    with raises_with(SchemaError, "shape column 'a' tensor '--tensor a:64x64:float32' fields.Tensor((64"):
+    with raises_with(SchemaError, "shape column 'a' tensor fields={'a': ps.fields.Tensor((64"):
         plan_for({"a": [[1], [2, 3]]}, types={"a": "tensor"})
 
 
 def test_declared_default_joins_the_domain_that_was_found():
-    plan = plan_for(form={"columns": {"breed": {"type": "category", "default": "none"}}})
+    plan = plan_for(plan={"columns": {"breed": {"type": "category", "default": "none"}}})
     assert plan.schema["breed"] == Category(values=("lab", "none", "tabby"), default="none")
 
 
-def test_source_declares_what_no_user_declares(tmp_path):
+def test_source_declares_fields_that_the_user_does_not(tmp_path):
     declared = {"photo": Image(), "breed": Category(role="target")}
     source = Table(PETS, declared, {"photo": "path"}, str(tmp_path))
     plan = by_column(make_plan(source))
@@ -186,22 +194,24 @@ def test_column_called_id_is_the_id_unless_another_is_declared():
     assert plan_for(columns, fields={"id": Number("int64")}).schema.id is None
 
 
-def test_rows_that_were_not_read_may_lack_values_except_of_the_target():
+def test_rows_that_were_not_read_may_lack_values():
     rows = 120_000
     columns = {"a": np.arange(rows) // 2, "y": np.arange(rows) % 2, "s": pa.array(["x"] * rows)}
     plan = plan_for(columns, target="y")
     assert plan.schema["a"] == Number("int64", optional=True)
-    assert plan.schema["y"] == Category("int64", role="target")
+    assert plan.schema["y"] == Category("int64", role="target", optional=True)
     assert plan.schema["s"] == Category(optional=True)
-    assert [each.is_cautious for each in plan] == [True, False, True]
-    assert plan.finalize_schema({"a": 0, "s": 3})["a"] == Number("int64")
+    assert [each.is_cautious for each in plan] == [True, True, True]
+    final = plan.finalize_schema({"a": 0, "y": 0, "s": 3})
+    assert final["a"] == Number("int64")
+    assert final["y"] == Category("int64", role="target")
 
 
 def test_column_without_values_in_the_first_rows_is_warned_of_unless_it_is_declared():
     columns = {"a": list(range(70_000)), "late": pa.array([None] * 69_999 + ["x"])}
     plan = by_column(make_plan(Table(columns), PlanOverrides()))
     assert plan["late"].field == Text(optional=True)
-    assert plan["late"].warnings == (containing(65536, "'--number late'", "'--drop late'"),)
+    assert plan["late"].warnings == (containing(65536, "fields={'late': ps.fields.Number(", "drop=['late']"),)
     assert by_column(make_plan(Table(columns), PlanOverrides(types={"late": "text"})))["late"].warnings == ()
 
 
@@ -223,7 +233,7 @@ def test_many_columns_that_are_declared_are_looked_up_without_a_search():
 
     names = [Counted(f"c{i}") for i in range(300)]
     form = {"columns": {f"c{i}": {"type": "number"} for i in range(300)}}
-    plan = plan_for({name: [1, 2] for name in names}, form=form)
+    plan = plan_for({name: [1, 2] for name in names}, plan=form)
     assert len(plan) == 300
     assert Counted.num_compared < 300 * 30
 
@@ -241,8 +251,7 @@ def test_target_without_any_label_advises_another_target():
     assert caught.value.field == "none"
     assert mentions(caught.value.expected, "label row")
     assert mentions(caught.value.got, "4 rows")
-    assert "--target NAME" in caught.value.advice
-    assert "target='NAME'" in caught.value.advice
+    assert "target=NAME" in caught.value.advice
 
 
 def test_column_that_no_field_holds_is_left_out_or_refused():
@@ -263,8 +272,8 @@ def test_column_that_no_field_holds_is_left_out_or_refused():
         {"drop": ("aeg",)},
         {"rename": {"aeg": "age"}},
         {"schema": Schema({"aeg": Number()})},
-        {"form": {"columns": {"aeg": {"type": "number"}}}},
-        {"form": {"drop": ["aeg"]}},
+        {"plan": {"columns": {"aeg": {"type": "number"}}}},
+        {"plan": {"drop": ["aeg"]}},
     ],
 )
 def test_unknown_column_is_refused_with_the_nearest_name(overrides):
@@ -287,7 +296,7 @@ def test_source_without_a_column_to_keep_is_refused(columns):
 def test_column_that_leaks_the_target_has_a_warning():
     columns = {"y": ["a", "b"] * 30, "z": ["x", "w"] * 30}
     warnings = by_column(plan_for(columns, target="y"))["z"].warnings
-    assert warnings == (containing("leakage", "'y'", "'--drop z'"),)
+    assert warnings == (containing("leakage", "'y'", "drop=['z']"),)
 
 
 def read_csv(path):
@@ -300,7 +309,7 @@ needs_datasets = pytest.mark.skipif(not DATASETS.is_dir(), reason="the practice 
 
 
 @needs_datasets
-def test_plan_for_petfinder_is_what_a_person_would_write():
+def test_plan_for_petfinder_equals_a_plan_by_hand():
     plan = plan_for(read_csv(DATASETS / "petfinder_mini" / "petfinder-mini.csv"), target="AdoptionSpeed")
     types = {name: field.type_name for name, field in plan.schema.items()}
     numbers = {"Age", "Fee", "PhotoAmt"}
@@ -311,7 +320,7 @@ def test_plan_for_petfinder_is_what_a_person_would_write():
 
 
 @needs_datasets
-def test_plan_for_churn_is_what_a_person_would_write():
+def test_plan_for_churn_equals_a_plan_by_hand():
     plan = plan_for(read_csv(DATASETS / "churn" / "Churn_Modelling.csv"), target="Exited")
     types = {name: field.type_name for name, field in plan.schema.items()}
     assert [name for name, each in types.items() if each == "category"] == [
@@ -343,20 +352,20 @@ ODD_NAMES = [
 ]
 
 
-def test_yaml_of_a_plan_is_the_same_plan_again():
+def test_yaml_of_a_plan_is_the_same_plan_again(tmp_path):
     plan = plan_for(rename={"Age": "age"}, target="adopted", drop=("zip",), types={"photo": "image"})
-    form = load_yaml(dump_yaml(plan))
+    form = read_plan(save(tmp_path, plan))
     assert form == plan.to_form()
-    assert plan_for(form=form).to_form() == plan.to_form()
+    assert plan_for(plan=form).to_form() == plan.to_form()
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)
-def test_odd_name_survives_yaml(name):
+def test_odd_name_survives_yaml(name, tmp_path):
     plan = Plan(
         (ColumnPlan(name, f"{name}?", Category(values=("yes", "no", "1")), reason="a\nb"),),
         {f"{name}!": "x\ny"},
     )
-    assert load_yaml(dump_yaml(plan)) == plan.to_form()
+    assert read_plan(save(tmp_path, plan)) == plan.to_form()
 
 
 def test_yaml_is_pleasant_to_read():
@@ -378,10 +387,10 @@ def test_yaml_is_pleasant_to_read():
     ]
 
 
-def test_comments_of_a_plan_file_are_ignored():
+def test_comments_of_a_plan_file_are_ignored(tmp_path):
     columns = (ColumnPlan("age", "age", Number("int64"), "value", "a reason: {", ("a: [warning", "x\ny: 1")),)
     plan = Plan(columns, {"name": "declared: ["})
-    assert load_yaml(dump_yaml(plan)) == plan.to_form()
+    assert read_plan(save(tmp_path, plan)) == plan.to_form()
 
 
 @pytest.mark.parametrize(
@@ -398,9 +407,11 @@ def test_comments_of_a_plan_file_are_ignored():
         ("a: !!python/object/apply:os.getcwd []", "plan.yaml 1 'tag:yaml.org,2002:python"),
     ],
 )
-def test_fault_in_yaml_is_named_with_its_line(text, facts):
+def test_fault_in_yaml_is_named_with_its_line(text, facts, tmp_path):
+    path = tmp_path / "plan.yaml"
+    path.write_text(text, encoding="utf-8")
     with raises_with(SchemaError, facts):
-        load_yaml(text, "plan.yaml")
+        read_plan(path)
 
 
 def test_sequences_of_steps_are_planned_as_feature_lists():
@@ -423,18 +434,24 @@ def test_row_numbers_and_identifiers_are_not_inputs():
     assert plan.schema.inputs == ("zip_code", "amount")
     assert (plan.schema.id, plan.schema["CustomerId"].type_name) == ("CustomerId", "number")
     (warning,) = by_column(plan)["CustomerId"].warnings
-    assert mentions(warning, "id 40 '--number CustomerId' '--category CustomerId'")
+    assert mentions(
+        warning, "id 40 fields={'CustomerId': ps.fields.Number( fields={'CustomerId': ps.fields.Category("
+    )
     assert plan.dropped == {}
     assert [name for name, field in plan.schema.items() if field.role == "unused"] == [
         "RowNumber",
         "session_id",
     ]
     (warning,) = by_column(plan)["RowNumber"].warnings
-    assert mentions(warning, "1 40 '--number RowNumber'")
+    assert mentions(warning, "1 40 fields={'RowNumber': ps.fields.Number(")
     (warning,) = by_column(plan)["session_id"].warnings
-    assert mentions(warning, "33 40 '--text session_id' '--category session_id'")
+    assert mentions(
+        warning, "33 40 fields={'session_id': ps.fields.Text( fields={'session_id': ps.fields.Category("
+    )
     assert plan.schema["zip_code"] == Category("int64", tuple(range(10_000, 10_009)))
-    assert any("'--number zip_code'" in warning for warning in by_column(plan)["zip_code"].warnings)
+    assert any(
+        "fields={'zip_code': ps.fields.Number(" in warning for warning in by_column(plan)["zip_code"].warnings
+    )
 
 
 def test_row_numbers_and_identifiers_that_are_declared_are_inputs():
@@ -462,5 +479,5 @@ def test_row_number_that_is_renamed_is_kept():
 def test_unknown_column_is_explained_by_how_the_file_was_read(tmp_path):
     path = tmp_path / "pets.csv"
     path.write_text("2.1,cat,no\n3.1,dog,yes\n4.0,cat,no\n")
-    with raises_with(UnknownNameError, field="label", advice=containing("--header none")):
-        make_plan(open_source(path, SourceOptions()), PlanOverrides(target="label"))
+    with raises_with(UnknownNameError, field="label", advice=containing("header='none'")):
+        make_plan(open_source(path, TextFiles()), PlanOverrides(target="label"))

@@ -8,11 +8,11 @@ from fake_runs import fit_run
 from penstock.errors import CellError, OptionError, SchemaError
 from penstock.jobs.convert.convert import plan_conversion
 from penstock.jobs.predict.predict import predict
-from penstock.plan.plan_file import dump_yaml, load_yaml
+from penstock.plan.plan_file import dump_yaml, read_plan
 from penstock.plan.planner import PlanOverrides
 from penstock.plan.styled_numbers import find_format, rewrite_numbers
 from penstock.schema.number_format import NumberFormat
-from penstock.shards.options import ConvertOptions
+from penstock.settings.conversion import ConvertOptions
 from raising import containing, raises_with
 
 
@@ -89,12 +89,14 @@ def test_format_of_equal_separators_is_refused():
 
 
 def plan(source, form=None, **options):
-    return plan_conversion(source, PlanOverrides(form=form), ConvertOptions(**options))
+    return plan_conversion(source, PlanOverrides(), ConvertOptions(plan=form, **options))
 
 
 def test_format_of_a_column_is_in_the_plan_file_and_read_from_it(tmp_path):
     made = plan({"x": ["3,14", "2,5"] * 20, "y": ["1,234", "7"] * 20})
-    form = load_yaml(dump_yaml(made))
+    path = tmp_path / "plan.yaml"
+    path.write_text(dump_yaml(made), encoding="utf-8")
+    form = read_plan(path)
     assert form["columns"]["x"] == {"type": "number", "dtype": "float32", "decimal": ",", "thousands": "."}
     assert "decimal" not in form["columns"]["y"]
     late = ps.convert({"x": ["1,234"], "y": ["a"]}, tmp_path / "out", plan=form)
@@ -111,7 +113,7 @@ def test_format_of_rows_that_were_not_surveyed_is_checked(tmp_path):
 
 def test_format_of_a_declared_number_with_a_doubt_is_advised(tmp_path):
     fields = {"x": ps.fields.Number()}
-    with raises_with(CellError, got="'1,234'", advice=containing("--thousands ,", "--decimal ,")):
+    with raises_with(CellError, got="'1,234'", advice=containing("thousands=','", "decimal=','")):
         ps.convert({"x": ["1,234"] * 20}, tmp_path / "out", fields=fields)
     data = ps.convert({"x": ["1,234"] * 20}, tmp_path / "out", fields=fields, thousands=",")
     assert data["train"][0]["x"] == 1234.0
@@ -121,7 +123,7 @@ def test_format_of_plain_numbers_beside_decimal_commas_is_doubted():
     made = plan({"x": ["1.234", "5.678"] * 20, "y": ["3,14", "2"] * 20})
     (x, y) = made.columns
     assert (x.numbers, y.numbers) == (None, NumberFormat(",", "."))
-    assert any("--decimal ," in warning for warning in x.warnings)
+    assert any("decimal=','" in warning for warning in x.warnings)
     assert not any(
         "separate thousands" in warning for each in plan({"x": ["1.234"] * 20}) for warning in each.warnings
     )
@@ -136,7 +138,7 @@ def test_format_of_training_is_used_for_prediction_where_it_fits(tmp_path):
         assert run.asked[number]["x"].tolist() == run.asked[0]["x"].tolist()
     done = predict(run, {"x": ["1.234", "7"]})  # as in training: a separator of thousands
     (caution,) = done.cautions
-    assert caution == containing("'1.234'", "as 1234.", "--decimal .")
+    assert caution == containing("'1.234'", "as 1234.", "decimal='.'")
     predict(run, {"x": [1234.0, 7.0]})
     assert run.asked[3]["x"].tolist() == run.asked[4]["x"].tolist()
     predict(run, {"x": ["1,234", "7"]}, thousands=",")

@@ -55,7 +55,7 @@ def objects(*values):
         (["", "a"], "text"),
     ],
 )
-def test_texts_are_read_as_what_all_of_them_are(values, reads_as):
+def test_texts_are_read_as_the_type_that_all_have(values, reads_as):
     facts = look(values)
     assert facts.kind == "text"
     assert facts.reads_as == reads_as

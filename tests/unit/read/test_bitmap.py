@@ -71,3 +71,10 @@ def test_bitmap_takes_one_bit_per_row_and_little_more():
 def test_mask_of_a_range_is_that_part_of_the_whole_mask(start, stop):
     mask = np.random.default_rng(3).random(1000) < 0.3
     assert Bitmap.from_mask(mask).to_mask(start, stop).tolist() == mask[start:stop].tolist()
+
+
+def test_inverted_bitmap_has_the_rows_that_are_not_selected():
+    mask = np.random.default_rng(4).random(1001) < 0.3
+    inverted = Bitmap.from_mask(mask).invert()
+    assert inverted.to_mask().tolist() == (~mask).tolist()
+    assert len(inverted) == 1001 - mask.sum()

@@ -16,7 +16,7 @@ from penstock.errors import (
     UnknownNameError,
 )
 from penstock.read import declared_shard
-from penstock.read.opening import OpenedFiles
+from penstock.read.opened_files import OpenedFiles
 from raising import containing, mentions, raises_with
 from record_files import PAYLOADS, example, row_numbers, write_plain
 
@@ -144,7 +144,7 @@ def test_field_that_does_not_exist_cannot_be_declared(folder):
         ps.open(folder, fields={"row": ps.fields.Text()})
 
 
-def test_whole_schema_replaces_that_of_the_manifest(folder):
+def test_whole_schema_replaces_the_schema_of_the_manifest(folder):
     pets = ps.open(folder, schema=ps.Schema({"row": ps.fields.Category("int64")}))
     assert dict(pets.schema) == {"row": ps.fields.Category("int64")}
 
@@ -200,7 +200,7 @@ def test_folder_with_a_manifest_and_no_shards_says_that_one_is_missing(folder):
         ps.open(folder)
 
 
-def test_declared_compression_must_be_that_of_the_shards(folder):
+def test_declared_compression_must_equal_the_compression_of_the_shards(folder):
     with raises_with(CorruptRecordError, field="compression", expected="gzip"):
         ps.open(folder, options=ps.options.ReadOptions(compression="gzip"))
 

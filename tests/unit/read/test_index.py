@@ -1,4 +1,4 @@
-"""The index of a file: where each record begins, and what is no record."""
+"""The index of a file: where each record begins, and bytes that are not a record."""
 
 import gzip
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock._native import IndexScanner, scan_file
 from penstock.errors import ChangedFileError, NotTFRecordError
 from penstock.read.index import build_index
-from penstock.read.options import ReadOptions
+from penstock.settings.groups import ReadOptions
 from penstock.storage.open_file import OpenFile
 from raising import mentions, raises_with
 from record_files import BASE, FRAME_BYTES, FRAMES, flip

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.read import opening
+from penstock.format.index import encode_tfindex
+from penstock.read import opened_files
 from penstock.read.index import read_neighbour
-from penstock.shards.index import encode_tfindex
 from penstock.storage.open_file import OpenFile
 from raising import mentions
 from record_files import (
@@ -28,8 +28,8 @@ INDEX = encode_tfindex(np.full(5, FRAME_BYTES))
 
 @pytest.fixture(autouse=True)
 def _look_for_indexes_of_small_files(monkeypatch, cache):
-    monkeypatch.setattr(opening, "_SMALLEST_PLAIN", 0)
-    monkeypatch.setattr(opening, "_SMALLEST_COMPRESSED", 0)
+    monkeypatch.setattr(opened_files, "_SMALLEST_PLAIN", 0)
+    monkeypatch.setattr(opened_files, "_SMALLEST_COMPRESSED", 0)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def no_scan(monkeypatch):
-    monkeypatch.setattr(opening, "build_index", lambda *_: pytest.fail("the file is scanned"))
+    monkeypatch.setattr(opened_files, "build_index", lambda *_: pytest.fail("the file is scanned"))
 
 
 @pytest.mark.parametrize(

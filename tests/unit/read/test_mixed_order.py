@@ -1,4 +1,4 @@
-"""Mixtures of several splits: shares, what never changes, what is refused."""
+"""Mixtures of several splits: shares, what never changes, refused mixtures."""
 
 import json
 import time

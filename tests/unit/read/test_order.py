@@ -93,8 +93,8 @@ def test_epoch_has_as_many_positions_as_rows_are_left(options, size):
     assert len(order.pick(0, 0, size).rows) == size
 
 
-def test_weights_are_those_of_the_rows_that_are_left():
-    # Row 1 is filtered out, row 0 skipped, row 5 beyond what is taken: only rows 3 and 4 may come.
+def test_weights_are_weights_of_the_rows_that_are_left():
+    # Row 1 is filtered out, row 0 skipped, row 5 beyond the taken rows: only rows 3 and 4 may come.
     mask = np.array([True, False, True, True, True, True])
     weights = np.array([100.0, 100.0, 0.0, 1.0, 3.0, 100.0])
     order = SplitOrder(6, bitmap=Bitmap.from_mask(mask), skip=1, take=3, weights=weights)

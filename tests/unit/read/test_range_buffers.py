@@ -36,7 +36,7 @@ class FakeObject:
 
     @property
     def num_alive(self):
-        """Number of bytes of all answers that are still in memory, whoever holds them."""
+        """Number of bytes of all answers that are still in memory, with any owner."""
         return sum(size for answer, size in self._answers if answer() is not None)
 
 
@@ -137,7 +137,7 @@ def test_frames_far_from_each_other_are_read_by_several_requests(file, monkeypat
     assert sorted(file.requests) == [(FRAME, 5 * FRAME), (11 * FRAME, 12 * FRAME), (30 * FRAME, 31 * FRAME)]
 
 
-def test_what_is_held_is_bounded_if_announced_frames_are_never_read(file, monkeypatch):
+def test_held_bytes_are_bounded_if_announced_frames_are_never_read(file, monkeypatch):
     monkeypatch.setattr(range_buffers, "_LEAST_KEPT", 100 * FRAME)
     buffers = make_buffers([file])
     for start in range(0, 4000, 50):
@@ -248,7 +248,7 @@ def test_every_one_of_millions_of_objects_has_its_own_address(number):
     assert read(buffers, [1, 0], number) == [number.to_bytes(8, "little") * (FRAME // 8)] * 2
 
 
-def test_offsets_beyond_16_tib_are_those_of_their_object():
+def test_offsets_beyond_16_tib_equal_offsets_of_their_object():
     requests = []
 
     class Huge:

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from manifest_folders import write_dataset
-from penstock.read import listing, opening, remote_opening
-from penstock.read.opening import open_files
-from penstock.read.options import ReadOptions
+from penstock.format.entry import ShardEntry
+from penstock.format.manifest import load_manifest
+from penstock.read import dataset_files, opened_files, remote_opening
+from penstock.read.opened_files import open_files
 from penstock.read.remote_opening import DeclaredObjects
 from penstock.read.scatter import Scatter
 from penstock.read.shard_list import ShardList
-from penstock.shards.entry import ShardEntry
-from penstock.shards.manifest import load_manifest
+from penstock.settings.groups import ReadOptions
 from penstock.storage import object_store
 from penstock.storage.store_path import StorePath
 from record_files import PAYLOADS
@@ -37,7 +37,7 @@ def shards(tmp_path, monkeypatch, compression):
         ShardEntry(name, 1 + number % 3, 100 + number, f"{number:064x}") for number, name in enumerate(NAMES)
     ]
     many = replace_split(manifest, entries)
-    monkeypatch.setattr(listing, "load_manifest", lambda _: many)
+    monkeypatch.setattr(dataset_files, "load_manifest", lambda _: many)
     monkeypatch.setattr(object_store, "_open", lambda _: pytest.fail("a request is sent"))
     return open_files("s3://animals/pets", ReadOptions()).splits["train"].shards
 
@@ -56,7 +56,7 @@ def test_many_shards_are_described_without_making_one(shards, compression):
     assert (shards.notes, shards.has_damage, shards.find_suspects()) == ({}, False, [])
     assert shards.is_remote is (compression == "none")
     assert shards.list_identities()[9].tolist() == [109, 0, 0]
-    Scatter(opening.Rows(shards)).check(is_strict=True)
+    Scatter(opened_files.Rows(shards)).check(is_strict=True)
     assert len(shards.in_order()) == NUM_SHARDS
     assert shards._made == {}
 

@@ -19,13 +19,13 @@ from penstock.errors import (
     OptionError,
     StoreError,
 )
+from penstock.format.combined_index import COMBINED_NAME, decode_combined
+from penstock.format.manifest import load_manifest
 from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
 from penstock.read import range_buffers, remote_index
 from penstock.read.remote_shard import ShardObject
 from penstock.read.scatter import Scatter
-from penstock.shards.combined_index import COMBINED_NAME, decode_combined
-from penstock.shards.manifest import load_manifest
 from penstock.storage.object_store import fetch
 from penstock.storage.request_threads import MAX_REQUESTS
 from penstock.storage.store_path import StorePath
@@ -74,7 +74,7 @@ def names(batches):
 
 
 @pytest.mark.parametrize("shuffle", [False, "block", "global"])
-def test_batches_of_a_store_equal_those_of_a_disk(proxy, local, shuffle):
+def test_batches_of_a_store_equal_batches_of_a_disk(proxy, local, shuffle):
     remote = names(load(ps.open("s3://animals/pets"), shuffle=shuffle))
     assert remote == names(load(ps.open(local), shuffle=shuffle))
     assert sum(map(len, remote)) == len(ps.open(local)["train"])
@@ -85,7 +85,7 @@ def test_shuffle_on_a_store_is_in_blocks_by_default(proxy, local):
     assert remote == names(load(ps.open(local), shuffle="block"))
 
 
-def test_samples_columns_and_tables_equal_those_of_a_disk(proxy, local):
+def test_samples_columns_and_tables_of_store_and_disk_are_equal(proxy, local):
     remote, near = ps.open("s3://animals/pets/"), ps.open(local)
     assert remote.schema == near.schema
     assert remote["test"][3] == near["test"][3]
@@ -143,7 +143,7 @@ def test_a_loader_resumes_in_the_middle_of_a_window(proxy, local):
 
 def test_the_next_epoch_is_read_ahead_in_bounded_memory(proxy, local, monkeypatch):
     monkeypatch.setattr(range_buffers, "GAP_BYTES", 0)
-    answers = []  # what is in memory, whoever holds it
+    answers = []  # answers in memory, with any owner
 
     def fetch(file, start, stop, request=ShardObject.fetch):
         data = request(file, start, stop)
@@ -158,7 +158,7 @@ def test_the_next_epoch_is_read_ahead_in_bounded_memory(proxy, local, monkeypatc
     window_bytes = find_bytes(local) * 600 // len(ps.open(local)["train"])
     for (inputs, _), (expected, _) in zip(loader, same, strict=True):
         assert names([inputs["name"]]) == names([expected["name"]])
-        # Two windows, the last of which may be twice as large, and those of batches in the making.
+        # Two windows (the last may be twice as large), and ranges of unfinished batches.
         assert ranges._num_bytes <= 5 * window_bytes
         assert sum(size for answer, size in answers if answer() is not None) <= 6 * window_bytes
     assert ranges._num_bytes == 0
@@ -204,7 +204,7 @@ def test_a_large_index_of_all_shards_is_read_by_its_header_and_one_range(s3, mon
     assert all(name.endswith(".tfrecord") for name in names[3:])
 
 
-def test_distant_parts_of_the_index_of_all_shards_are_read_by_requests_of_their_own(s3, monkeypatch):
+def test_distant_parts_of_the_index_of_all_shards_are_read_by_separate_requests(s3, monkeypatch):
     monkeypatch.setattr(remote_index, "_WHOLE_BYTES", 0)
     table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
     ps.convert(table, "s3://animals/parts", target="sold", num_shards=20, overwrite=True)
@@ -222,7 +222,9 @@ def test_distant_parts_of_the_index_of_all_shards_are_read_by_requests_of_their_
         assert len(s3.requests) == num_requests
 
 
-def test_a_damaged_part_of_the_index_of_all_shards_is_replaced_by_that_of_the_shard(s3, server, monkeypatch):
+def test_damaged_part_of_the_index_of_all_shards_is_replaced_by_the_index_of_the_shard(
+    s3, server, monkeypatch
+):
     monkeypatch.setattr(remote_index, "_WHOLE_BYTES", 0)
     table = {"price": np.arange(600.0), "sold": np.arange(600) % 2}
     ps.convert(table, "s3://animals/dented", target="sold", num_shards=4, overwrite=True)

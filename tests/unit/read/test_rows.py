@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from penstock.errors import OutOfMemoryError
 from penstock.read import rows as module
 from penstock.read.damage import Damage
 from penstock.read.index import FileIndex
-from penstock.read.rows import Rows
+from penstock.read.rows import Rows, naming_largest
 from penstock.read.shard import Shard
 from penstock.storage.open_file import FileIdentity
 
@@ -141,3 +142,20 @@ def test_damages_of_a_range_are_named_by_their_rows_in_order(sizes, data):
     assert [(shard.path.name, damage.record) for _, shard, damage in found] == [
         where[row] for row in bad if start <= row < stop
     ]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "what", "record"),
+    [
+        ([2], "a record does not fit into memory; it has 30 bytes: payload", 2),
+        ([0, 1], "2 records read together do not fit into memory; the largest has 40 bytes: payload", 1),
+    ],
+)
+def test_exhausted_memory_names_the_largest_record(wanted, what, record):
+    with (
+        pytest.raises(OutOfMemoryError) as caught,
+        naming_largest(make_rows([[20, 40, 30]]), np.array(wanted)),
+    ):
+        raise MemoryError
+    assert (caught.value.what, caught.value.record) == (what, record)
+    assert ("smaller batches" in caught.value.advice) == (len(wanted) > 1)

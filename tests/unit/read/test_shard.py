@@ -13,9 +13,9 @@ import pytest
 import penstock as ps
 from penstock import _native
 from penstock.read import shard as module
-from penstock.read.opening import load_index
-from penstock.read.options import ReadOptions
+from penstock.read.opened_files import load_index
 from penstock.read.shard import CompressedShard, InflatedWindow, Shard
+from penstock.settings.groups import ReadOptions
 from penstock.storage.open_file import MOST_FILES, KeptFiles, OpenFile
 from record_files import BASE, example, flip, open_split, write_gzip, write_plain, write_zlib
 
@@ -65,7 +65,7 @@ def test_compressed_file_read_in_any_other_order_is_inflated_once(path, cache):
     assert copy.stat().st_mtime_ns == made
 
 
-def test_compressed_file_that_changed_gets_a_copy_of_its_own(path, cache):
+def test_compressed_file_that_changed_gets_a_separate_copy(path, cache):
     assert open_split(path)[7]["row"] == 7
     path.write_bytes(write_gzip(path.with_name("other"), PAYLOADS[::-1]).read_bytes())
     assert open_split(path)[7]["row"] == ROWS - 8

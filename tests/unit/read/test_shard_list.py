@@ -8,7 +8,7 @@ import pytest
 import penstock as ps
 from manifest_folders import write_dataset
 from penstock.errors import ChangedFileError, CorruptRecordError, MissingShardError
-from penstock.read import declared_shard, opening
+from penstock.read import declared_shard, opened_files
 from penstock.read.scatter import Scatter
 from penstock.read.shard_list import DeclaredShards, ShardList
 from raising import containing, raises_with
@@ -20,7 +20,7 @@ PARTS = [PAYLOADS[:2], [], PAYLOADS[2:]]
 
 @pytest.fixture(autouse=True)
 def _many(monkeypatch):
-    monkeypatch.setattr(opening, "_MOST_CHECKED", 0)
+    monkeypatch.setattr(opened_files, "_MOST_CHECKED", 0)
 
 
 @pytest.fixture(params=["none", "gzip"])
@@ -56,9 +56,9 @@ def test_list_agrees_with_opened_shards(folder):
         shards[3]
 
 
-def test_records_and_fingerprint_are_those_of_shards_opened_one_by_one(folder, monkeypatch):
+def test_records_and_fingerprint_equal_shards_opened_one_by_one(folder, monkeypatch):
     many = ps.open(folder)["train"]
-    monkeypatch.setattr(opening, "_MOST_CHECKED", 1024)
+    monkeypatch.setattr(opened_files, "_MOST_CHECKED", 1024)
     few = ps.open(folder)["train"]
     assert type(few._rows.shards) is ShardList
     assert many._fingerprint() == few._fingerprint()
@@ -160,7 +160,7 @@ def test_other_policies_open_each_shard(folder, on_error):
     assert row_numbers(split.records()) == [0, 1, 2, 3, 4]
 
 
-def test_declared_compression_must_be_that_of_the_shards(folder):
+def test_declared_compression_must_equal_the_compression_of_the_shards(folder):
     other = {"none": "gzip", "gzip": "zlib"}[ps.open(folder).manifest.compression]
     with raises_with(CorruptRecordError, field="compression", expected=other):
         ps.open(folder, options=ps.options.ReadOptions(compression=other))

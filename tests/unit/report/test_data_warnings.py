@@ -26,7 +26,7 @@ def test_figures_of_all_records_are_stated_without_a_note(rows, tmp_path):
     assert found["duplicates"] == (
         "400 records of split 'test' are also in 'train': scores on them are too good."
     )
-    assert found["constant"] == "All values of 'the site' are equal: leave it out with --drop 'the site'."
+    assert found["constant"] == "All values of 'the site' are equal: leave it out with `drop=['the site']`."
 
 
 def test_figures_of_a_sample_say_how_many_records_were_read(rows, tmp_path):

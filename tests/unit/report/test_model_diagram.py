@@ -5,6 +5,7 @@ import pytest
 from keras import layers
 
 from penstock.report.model_diagram import describe_model
+from penstock.training.left_out import LeftOutPart
 
 
 def find_block(found, title):
@@ -40,7 +41,7 @@ def test_ranks_go_from_inputs_to_outputs(found):
     assert found["parameters"] == found["trainable"] == 30 + 12 + 7 * 8 + 8 + 9 + 18
 
 
-def test_blocks_name_what_they_read_by_number(found):
+def test_blocks_name_their_inputs_by_number(found):
     numbers = [[block["number"] for block in rank] for rank in found["ranks"]]
     assert numbers == [[1, 2], [3], [4, 5]]
     assert [[block["sources"] for block in rank] for rank in found["ranks"]] == [
@@ -77,3 +78,19 @@ def test_sequential_and_nested_models_have_blocks():
     found = describe_model(outer)
     assert found["parameters"] == 18
     assert [block["title"] for block in found["ranks"][-1]] == ["mean"]
+
+
+def test_part_that_is_left_out_is_a_block_that_no_block_reads():
+    given = keras.Input((1,), name="age")
+    model = keras.Model(given, layers.Dense(1, name="y")(layers.Dense(2)(given)))
+    left_out = [LeftOutPart("text", tuple(f"note{number}" for number in range(8)), "It is noise.")]
+    (block,) = [
+        each for rank in describe_model(model, left_out)["ranks"] for each in rank if each["kind"] == "unread"
+    ]
+    assert block["title"] == "note0, note1, note2, note3, note4, note5 and 2 more: not read"
+    assert (block["reason"], block["sources"], len(block["inputs"])) == ("It is noise.", [], 8)
+    numbers = [each["number"] for rank in describe_model(model, left_out)["ranks"] for each in rank]
+    assert len(set(numbers)) == len(numbers)
+    assert all(
+        block["number"] not in each["sources"] for rank in describe_model(model)["ranks"] for each in rank
+    )

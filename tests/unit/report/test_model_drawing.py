@@ -93,3 +93,14 @@ def test_long_and_wide_titles_fit_their_box():
     assert len(texts) == 6
     assert sum("…" in text for text in texts) == 2
     assert max(len(text) for text in texts if "長" in text) <= 7
+
+
+def test_fields_the_model_does_not_read_are_dashed_boxes_without_arrows():
+    ranks = make_ranks([(1, []), (3, [])], [(2, [1])])
+    ranks[0][1] |= {"title": "note: not read", "kind": "unread", "inputs": ["note"]}
+    drawing = draw_model(ranks)
+    assert follow(drawing) == {(1, 2)}
+    assert drawing.count("stroke-dasharray") == 1
+    assert "3 note: not" in drawing
+    assert "No block reads note." in drawing
+    assert "stroke-dasharray" not in draw_model(make_ranks([(1, [])], [(2, [1])]))

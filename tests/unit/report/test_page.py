@@ -63,7 +63,7 @@ def test_page_of_many_fields_and_classes_is_small(tmp_path, monkeypatch):
     found = write_report(ps.convert(rows, tmp_path / "wide", target="y"), out)
     assert found["data"]["num_fields"] == 151
     assert out.stat().st_size < 200_000
-    assert out.read_text().count('<svg class="chart"') == 7  # that of the target twice
+    assert out.read_text().count('<svg class="chart"') == 7  # the chart of the target twice
     check_page(out.read_text())
 
 
@@ -204,7 +204,7 @@ def test_texts_can_be_read_on_every_background(scheme):
         ("serious", "serious-back"),
     ):
         assert measure_contrast(colors[text], colors[back]) >= 4.5, (text, back)
-    # The darkest cell of a confusion matrix: three quarters of its colour over that of a card.
+    # The darkest cell of a confusion matrix: three quarters of its colour over the colour of a card.
     mixed = [0.75 * a + 0.25 * b for a, b in zip(colors["heat"], colors["card"], strict=True)]
     assert measure_contrast(colors["text"], mixed) >= 4.5
     for number in range(charts.NUM_COLORS):
@@ -215,3 +215,21 @@ def test_axes_with_large_numbers_have_short_labels():
     chart = str(charts.draw_lines({"a": ([1, 2], [2e5, 8e5])}, "t"))
     assert "400 k" in chart
     assert "1e5" not in chart
+
+
+def test_equal_curves_show_in_the_gaps_of_each_other():
+    points = ([1, 2, 3], [0.5, 0.4, 0.3])
+    chart = str(charts.draw_lines(dict.fromkeys("abc", points), "t"))
+    lines = [each for each in re.findall(r'style="([^"]*)"', chart) if "var(--c" in each]
+    dashes = [re.search(r"stroke-dasharray: ([^;]*)", each) for each in lines]
+    assert dashes[0] is None  # solid, and wider than those above it
+    assert len({each[1] for each in dashes[1:]}) == 2
+    widths = [float(re.search(r"stroke-width: ([\d.]+)", each)[1]) for each in lines]
+    assert widths[0] > widths[1] == widths[2]
+
+
+@pytest.mark.parametrize(
+    ("number", "columns"), [(0, 1), (1, 1), (4, 4), (5, 3), (7, 4), (8, 4), (9, 3), (40, 4)]
+)
+def test_cards_leave_as_little_of_a_row_empty_as_possible(number, columns):
+    assert page._choose_columns(number) == columns

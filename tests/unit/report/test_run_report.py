@@ -1,23 +1,29 @@
 """Reports on runs of all kinds, whose models add up their inputs, against evaluations and numbers by hand."""
 
 import json
+import re
 import shutil
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
 import penstock as ps
 from fake_runs import FakeRun, fit_run
-from penstock.errors import NoSuchPathError, OptionError, StateError, UnknownNameError
+from penstock.errors import NoSuchPathError, OptionError, SchemaError, StateError, UnknownNameError
 from penstock.model.task import Task
 from penstock.report.report import is_run, write_report
-from penstock.report.run_report import describe_history, find_worst_slices
+from penstock.report.run_report import describe_history, describe_training, find_worst_slices
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.split_evaluation import BY_LENGTH
-from penstock.shards.lock import OWNER_NAME
+from penstock.shards.staging.lock import OWNER_NAME
 from penstock.training.history import write_history
-from penstock.training.run_files import CONFIG_NAME, write_run_config
+from penstock.training.run_config import RunConfig
+from penstock.training.run_files import CONFIG_NAME
+from penstock.transform.pipeline_parts import without_fields
+from raising import raises_with
 from report_pages import check_page
+from run_tables import write_tables
 
 
 def test_folder_of_a_run_is_known_by_its_settings(tmp_path):
@@ -56,21 +62,33 @@ def run(tmp_path_factory):
 
 @pytest.fixture
 def moving_run(run, tmp_path):
-    """The same run with data of its own, which a test may remove."""
+    """The same run with separate data, which a test may remove."""
     return FakeRun(run.pipeline, shutil.copytree(run.data, tmp_path / "data"))
 
 
-def test_scores_are_those_of_an_evaluation(run, tmp_path):
-    found, _ = report_on(run, tmp_path)
+def test_scores_equal_scores_of_an_evaluation(run, tmp_path):
+    found, page = report_on(run, tmp_path)
     wanted = ps.evaluate(run, split="test", importance=False, mistakes=8)
     evaluation = found["evaluation"]
     assert (evaluation["split"], evaluation["records"]) == ("test", len(ps.open(run.data)["test"]))
     assert evaluation["targets"] == wanted.targets
     assert evaluation["confusion"] == wanted.confusion
+    assert evaluation["calibrated"]["y"] == wanted.calibrated["y"]._asdict()
+    assert "the calibration error would be " in page
     assert [each["row"] for each in evaluation["mistakes"]["y"]] == [
         each.row for each in wanted.mistakes["y"]
     ]
     assert found["data"]["records"] == 120
+
+
+def test_data_without_a_column_is_reported_on_where_that_is_allowed(run, tmp_path):
+    rows = [{name: each for name, each in row.items() if name != "age"} for row in make_rows()]
+    data = ps.convert(rows, tmp_path / "set", target="y", split="test=1.0")
+    with raises_with(SchemaError, "no column 'age' allow_missing_columns=True", field="age"):
+        report_on(run, tmp_path, data=data)
+    found, page = report_on(run, tmp_path, data=data, allow_missing_columns=True, overwrite=True)
+    assert found["evaluation"]["missing_columns"] == ["age"]
+    assert "no field 'age': it counts as missing in all records" in unescape(page)
 
 
 def test_mistakes_show_the_inputs_of_their_records(run, tmp_path):
@@ -97,7 +115,7 @@ def test_run_whose_data_is_gone_has_a_report_that_says_so(moving_run, tmp_path):
     shutil.rmtree(moving_run.data)
     found, page = report_on(moving_run, tmp_path)
     assert (found["data"], found["evaluation"]) == (None, None)
-    assert "--data" in found["notes"][0]
+    assert "data=DATASET" in found["notes"][0]
     assert str(moving_run.data) in found["notes"][0]
     assert "--data" in page
 
@@ -235,7 +253,7 @@ ROWS = [
 
 
 def test_history_has_metrics_times_and_the_best_epoch():
-    found = describe_history(ROWS, {"train": {"monitor": "val_auc"}})
+    found = describe_history(ROWS, RunConfig.from_json({"train": {"monitor": "val_auc"}}))
     assert found["metrics"] == {"loss": [0.9, 0.5, None], "val_auc": [0.6, 0.8, 0.7]}
     assert found["best_epoch"] == 2
     assert found["time"]["epoch"] == [4.0, 1.5, 0.5]
@@ -245,19 +263,19 @@ def test_history_has_metrics_times_and_the_best_epoch():
 
 def test_history_without_validation_or_epochs_is_described():
     rows = [{"epoch": 1, "loss": 0.5, "seconds": 1.0}]
-    assert describe_history(rows, {"train": {"monitor": "val_loss"}})["best_epoch"] == 1
-    assert describe_history([], {})["best_epoch"] is None
+    assert describe_history(rows, RunConfig.from_json({"train": {"monitor": "val_loss"}}))["best_epoch"] == 1
+    assert describe_history([], RunConfig())["best_epoch"] is None
+
+
+TABLES = {"train": {"monitor": "val_auc", "cache": "<b>"}, "model": "own"}
 
 
 class FinishedRun(FakeRun):
     """A run with a history, or an ensemble of such runs."""
 
-    history = ROWS
-
     def __init__(self, run, folder, members=()):
-        super().__init__(run.pipeline, run.data, train={"monitor": "val_auc", "note": "<b>"}, model="own")
-        self.folder, self.members = folder, members
-        self.choices = {}
+        super().__init__(run.pipeline, run.data, folder, **TABLES)
+        self.history, self.members = ROWS, members
 
 
 def test_curves_and_times_of_training_are_drawn(run, tmp_path):
@@ -276,6 +294,75 @@ def test_members_of_an_ensemble_have_curves_and_scores_each(run, tmp_path):
     assert "member-2, validation" in page
 
 
+REASON = "The validation loss is <b>lower</b> without it."
+LEFT_OUT = {"used": ["table"], "left_out": {"text": ["note"]}, "reasons": {"text": REASON}}
+
+
+def make_reduced(run, folder, **facts):
+    """Return a finished run whose model does not read the text of the data."""
+    reduced = FinishedRun(run, folder)
+    reduced.pipeline = without_fields(run.pipeline, ["note"])
+    reduced.set_tables(**TABLES, facts=facts)
+    return reduced
+
+
+def test_parts_that_the_model_does_not_read_are_on_the_first_screen_and_marked(run, tmp_path):
+    found, page = report_on(make_reduced(run, tmp_path / "pets", parts=LEFT_OUT), tmp_path)
+    assert found["run"]["left_out"] == [{"part": "text", "fields": ["note"], "reason": REASON}]
+    first = page[: page.index('<h2 id="scores"')]
+    assert "Not read by the model: text (note)." in first
+    assert "The validation loss is &lt;b&gt;lower&lt;/b&gt; without it. To use all inputs" in first
+    values = found["evaluation"]["mistakes"]["y"][0]["values"]
+    assert {each["name"]: each["is_read"] for each in values} == {"age": True, "kind": True, "note": False}
+    assert '<dt>note <span class="badge">not read</span></dt>' in page
+    assert "<dt>age</dt>" in page
+
+
+def test_run_that_reads_all_inputs_has_no_such_note(run, tmp_path):
+    found, page = report_on(FinishedRun(run, tmp_path / "pets"), tmp_path)
+    assert found["run"]["left_out"] == []
+    assert "ot read" not in page
+
+
+def test_baseline_is_beside_the_first_score(run, tmp_path):
+    found, page = report_on(run, tmp_path)
+    evaluation = found["evaluation"]
+    assert evaluation["baselines"]["y"]["auc"] == 0.5
+    assert re.search(r"<dt>AUC on test</dt><dd>[^<]*<small>[^<]*baseline 0\.500</small>", page)
+    assert "Baseline: the most frequent class, yes, for every record" in page
+    names = re.findall(r'<tr><th scope="row">([^<]*)<small class="narrow">', page)
+    assert names == ["accuracy", "balanced accuracy", "AUC", "PR AUC", "F1", "log loss", "calibration error"]
+
+
+def test_wrong_predictions_are_named_by_words(run, tmp_path):
+    _, page = report_on(run, tmp_path)
+    mistakes = page[page.index('<h2 id="mistakes"') :]
+    assert '<p class="verdict"><span class="badge serious">wrong</span> true <b>' in mistakes
+    assert "log loss" in mistakes
+
+
+def test_time_of_trials_is_added_to_the_time_of_training(run, tmp_path):
+    seconds = {"trials": 24.0, "training": 31.0}
+    found, page = report_on(make_reduced(run, tmp_path / "pets", seconds=seconds), tmp_path)
+    assert found["run"]["seconds"] == seconds
+    assert "<dd>55.0 s<small>trials 24.0 s, training 31.0 s</small></dd>" in page
+    assert "Short trials: 24.0 s; training: 31.0 s; together 55.0 s." in page
+
+
+def test_run_without_stored_times_has_the_time_of_its_epochs(run, tmp_path):
+    found = describe_training(make_reduced(run, tmp_path / "pets"))
+    assert found["seconds"] == {"trials": None, "training": 6.0}
+
+
+def test_members_share_the_trials_and_are_trained_one_by_one(run, tmp_path):
+    members = [make_reduced(run, tmp_path / "m", seconds={"trials": 0.0, "training": 5.0}) for _ in "ab"]
+    whole = make_reduced(run, tmp_path / "both", seconds={"trials": 8.0, "training": 5.0})
+    whole.members = members
+    assert describe_training(whole)["seconds"] == {"trials": 8.0, "training": 10.0}
+    members[0].set_tables()
+    assert describe_training(whole)["seconds"] == {"trials": 8.0, "training": 6.0}
+
+
 def make_folds(folder):
     scores = {f"fold-{number}": {"y": {"auc": 0.5 + number / 10, "f1": None}} for number in (1, 2)}
     facts = {
@@ -285,9 +372,11 @@ def make_folds(folder):
         "deviation": {"y": {"auc": 0.07, "f1": None}},
     }
     folder.mkdir()
-    write_run_config(folder, {"folds": {"number": 2}, "train": {"monitor": "val_auc"}, "facts": facts})
+    write_tables(folder, {"folds": {"number": 2}, "train": {"monitor": "val_auc"}, "facts": facts})
     for name in scores:
         (folder / name).mkdir()
+        left_out = {"parts": LEFT_OUT} if name == "fold-2" else {}
+        write_tables(folder / name, {"data": "data", "facts": left_out})
         write_history(folder / name, ROWS[:2])
     return facts
 
@@ -299,15 +388,20 @@ def test_cross_validation_has_scores_of_its_folds(tmp_path):
     assert found["folds"]["mean"] == facts["mean"]
     assert found["folds"]["histories"]["fold-2"]["best_epoch"] == 2
     assert "fold-1, validation" in page
+    assert {name: len(parts) for name, parts in found["folds"]["left_out"].items()} == {
+        "fold-1": 0,
+        "fold-2": 1,
+    }
+    assert "fold-2: <b>Not read by the model: text (note).</b>" in page
     assert found["data"] is None
 
 
 def test_unfinished_cross_validation_is_refused(tmp_path):
     make_folds(tmp_path / "folds")
-    write_run_config(tmp_path / "folds", {"folds": {"number": 2}})
+    write_tables(tmp_path / "folds", {"folds": {"number": 2}})
     with pytest.raises(StateError) as caught:
         write_report(tmp_path / "folds", None)
-    assert "--resume" in caught.value.advice
+    assert "resume=True" in caught.value.advice
 
 
 def test_run_whose_training_has_just_begun_is_refused(tmp_path):

@@ -43,7 +43,7 @@ def count_fields(fields: Counts | None) -> Counts:
 def survey_of(
     fields: Counts | None = None, lists: Counts | None = None, records: int = 100, **totals: int
 ) -> Survey:
-    """Survey `records` records; each field is given by those of its counts that are not nothing."""
+    """Survey `records` records; each field is given by its counts above 0."""
     counts = {
         "records": records,
         "unparsable": 0,

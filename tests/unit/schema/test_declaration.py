@@ -1,4 +1,4 @@
-"""Declarations of columns, as a plan file has them: what is not valid is refused with its path."""
+"""Declarations of columns, as a plan file has them: invalid values are refused with their path."""
 
 import pytest
 

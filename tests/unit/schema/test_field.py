@@ -174,6 +174,7 @@ def test_public_module_has_the_types_and_nothing_else():
     assert fields.__all__ == [
         "Bytes",
         "Category",
+        "Date",
         "Field",
         "Image",
         "Number",

@@ -175,7 +175,7 @@ def test_records_that_are_no_examples_have_no_fields(survey):
     assert (found.fields, found.notes) == ({}, {})
 
 
-def test_order_of_fields_is_that_of_the_survey(survey):
+def test_order_of_fields_is_the_order_of_the_survey(survey):
     found = infer_fields(survey({"b": {"float": 100, **ONE}, "a": {"float": 100, **ONE}}))
     assert list(found.fields) == ["b", "a"]
 
@@ -208,3 +208,20 @@ def test_names_of_keys_that_meet_are_distinct(survey, features, lists, named):
         survey({key: {"int64": 1} for key in features}, {key: {"records": 1, "int64": 1} for key in lists})
     )
     assert [(name, entry.key, isinstance(entry, ListSurvey)) for name, entry in found.items()] == named
+
+
+@pytest.mark.parametrize(
+    ("num_features", "num_lists", "names"),
+    [(9, 1, ["a", "list/a"]), (1, 9, ["context/a", "a"]), (9, 9, ["context/a", "a"])],
+)
+def test_key_that_features_and_lists_share_is_the_name_of_the_more_frequent_one(
+    survey, num_features, num_lists, names
+):
+    found = infer_fields(
+        survey(
+            {"a": {"int64": num_features, **ONE}}, {"a": {"records": num_lists, "int64": num_lists, **ONE}}
+        )
+    )
+    assert list(found.fields) == names
+    renamed = found.notes[next(name for name in names if name != "a")]
+    assert ("in 1 record" in renamed) == (num_features != num_lists)

@@ -87,7 +87,7 @@ def test_form_of_every_type_is_loaded_as_it_was():
     assert loaded["grid"].default.tolist() == [[1], [-2]]
 
 
-def test_form_with_attributes_left_out_has_those_of_the_class():
+def test_form_with_attributes_left_out_has_the_attributes_of_the_class():
     loaded = load_fields({"version": 1, "fields": {"a": {"type": "number"}, "b": {"type": "sequence"}}})
     assert loaded == {"a": Number(), "b": Sequence()}
 

@@ -85,7 +85,7 @@ def test_bmp_that_runs_from_top_to_bottom_has_a_positive_height():
         b"GIF88a",
     ],
 )
-def test_what_is_no_image_is_none(data):
+def test_bytes_that_are_not_an_image_give_none(data):
     assert read_picture(data) is None
 
 

@@ -9,7 +9,7 @@ from penstock.schema.schema import Schema
 from raising import containing, mentions, raises_with
 
 
-def test_nothing_declared_gives_what_is_inferred(pets):
+def test_nothing_declared_gives_the_inferred_schema(pets):
     schema, notes = resolve_schema(pets)
     assert schema["age"] == Number("int64")
     assert schema["photo"] == Image("jpeg")
@@ -91,7 +91,7 @@ def test_whole_schema_leaves_other_keys_unread(pets):
     assert notes == {"grid": "declared", "age": "declared"}
 
 
-def test_whole_schema_keeps_what_it_requires(pets):
+def test_whole_schema_keeps_required_fields(pets):
     schema, notes = resolve_schema(pets, schema={"price": Number(), "photo": Image()})
     assert schema == Schema({"price": Number(), "photo": Image()})
     assert mentions(notes["price"], "required 10 100")

@@ -1,4 +1,4 @@
-"""Told fields, one by one, held against the counts of their keys."""
+"""Declared fields, one by one, compared with the counts of their keys."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Te
 from penstock.schema.resolution import resolve_schema
 from raising import mentions, raises_with
 
-TOLD = [
+DECLARED = [
     ("age", Category("int64"), Category("int64"), "declared"),
     ("age", Number("int64", default=0), Number("int64", default=0), "declared"),
     ("label", Number("int64"), Number("int64"), "declared"),
@@ -46,7 +46,7 @@ TOLD = [
 ]
 
 
-@pytest.mark.parametrize(("name", "declared", "field", "note"), TOLD)
+@pytest.mark.parametrize(("name", "declared", "field", "note"), DECLARED)
 def test_declared_field_that_fits_wins(pets, name, declared, field, note):
     schema, notes = resolve_schema(pets, fields={name: declared})
     assert schema[name] == field

@@ -50,7 +50,7 @@ def test_schema_of_same_fields_in_another_order_is_equal():
     assert PETS.fingerprint() != PETS.select(["photo"]).fingerprint()
 
 
-def test_fingerprint_of_schema_stays_what_it_was():
+def test_fingerprint_of_schema_equals_earlier_versions():
     # Manifests and checkpoints will hold it.
     schema = Schema({"a": Number("int64", default=1)})
     assert schema.fingerprint() == "974770b3e68b1fb266514c40bf8a118198b08fe700ebd929b28a345787ca0c16"

@@ -24,7 +24,7 @@ from wire.example import Feature, write_example
         ({"records": 9, "empty": 6, "featureless": 2}, "example"),
     ],
 )
-def test_payload_of_totals_is_what_most_records_are(survey, totals, payload):
+def test_payload_of_totals_is_the_payload_of_most_records(survey, totals, payload):
     assert survey(**totals).payload == payload
 
 

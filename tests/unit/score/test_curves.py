@@ -40,7 +40,7 @@ def test_area_below_the_roc_points_is_the_auc():
     assert np.trapezoid(y, x) == pytest.approx(score(BINARY, truth, chances)["auc"], abs=2e-3)
 
 
-def test_calibration_bins_are_those_of_the_calibration_error():
+def test_calibration_bins_are_the_bins_of_the_calibration_error():
     bins = describe_curves(BINARY, TRUTH, CHANCES)["calibration"]
     assert sum(each["records"] for each in bins) == 5
     (half,) = (each for each in bins if each["records"] == 2)
@@ -49,7 +49,7 @@ def test_calibration_bins_are_those_of_the_calibration_error():
     assert error == pytest.approx(score(BINARY, TRUTH, CHANCES)["ece"])
 
 
-def test_calibration_of_several_classes_is_that_of_the_likeliest():
+def test_calibration_of_several_classes_is_the_calibration_of_the_likeliest():
     truth = np.array([0, 1, 2, 2])
     chances = np.array([[0.9, 0.05, 0.05], [0.9, 0.1, 0.0], [0.2, 0.2, 0.6], [0.3, 0.1, 0.6]])
     found = describe_curves(CLASSES, truth, chances)

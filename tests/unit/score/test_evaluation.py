@@ -22,11 +22,11 @@ from penstock.score.evaluation import SliceScores, format_date, format_number
         (2**60, "value", str(2**60)),
     ],
 )
-def test_number_is_written_as_what_it_is(value, form, text):
+def test_number_is_written_in_its_form(value, form, text):
     assert format_number(value, form) == text
 
 
-def test_what_is_no_moment_stays():
+def test_numbers_that_are_not_moments_stay():
     assert format_date("2020", "date") is None
     assert format_date(None, "date") is None
     assert format_date(3, "bool") is None

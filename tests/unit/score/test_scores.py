@@ -8,7 +8,14 @@ import pytest
 
 from penstock.model.task import Task
 from penstock.score.class_report import describe_classes, describe_confusion
-from penstock.score.scores import CLASS_SCORES, NUMBER_SCORES, compute_losses, score, score_main
+from penstock.score.scores import (
+    CLASS_SCORES,
+    NUMBER_SCORES,
+    compute_losses,
+    score,
+    score_baseline,
+    score_main,
+)
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c", "d"))
@@ -97,7 +104,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("task", "make"), CASES, ids=[task.name for task, _ in CASES])
-def test_scores_of_forty_records_are_those_of_scikit_learn(task, make) -> None:
+def test_scores_of_forty_records_equal_scikit_learn(task, make) -> None:
     found = score(task, *make())
     for name, value in REFERENCE[task.name].items():
         assert found[name] == pytest.approx(value, abs=1e-12), name
@@ -119,7 +126,7 @@ def test_calibration_error_of_two_bins_is_the_mean_gap_weighted_by_records() -> 
     assert score(BINARY, truth, chances)["ece"] == pytest.approx(0.75 * (0.72 - 1 / 3) + 0.25 * 0.9)
 
 
-def test_calibration_error_of_classes_is_that_of_the_likeliest_one() -> None:
+def test_calibration_error_of_classes_is_the_error_of_the_likeliest_one() -> None:
     chances = np.array([[0.7, 0.1, 0.1, 0.1], [0.7, 0.1, 0.1, 0.1]])
     assert score(CLASSES, np.array([0, 1]), chances)["ece"] == pytest.approx(0.2)
 
@@ -229,3 +236,33 @@ def test_losses_of_records_are_log_losses_or_distances() -> None:
         [sum(both) / 3]
     )
     assert compute_losses(VECTORS, np.array([[1.0, 2.0]]), np.array([[2.0, 5.0]])) == pytest.approx([2.0])
+
+
+@pytest.mark.parametrize(
+    ("task", "truth", "expected"),
+    [
+        (
+            Task("y", "binary", ("no", "yes")),
+            [0, 0, 0, 1],
+            {"accuracy": 0.75, "balanced_accuracy": 0.5, "auc": 0.5, "pr_auc": 0.25, "f1": 0.0},
+        ),
+        (
+            Task("y", "multiclass", ("a", "b", "c")),
+            [1, 1, 2, 1],
+            {"accuracy": 0.75, "balanced_accuracy": 0.5, "auc": 0.5, "pr_auc": 0.5},
+        ),
+        (Task("y", "multilabel", (10, 20), (2,)), [[1, 0], [1, 0], [1, 1], [0, 0]], {"accuracy": 0.75}),
+        (Task("y", "regression"), [1.0, 2.0, 6.0], {"mae": 2.0, "r2": 0.0}),
+        (Task("y", "regression", shape=(2,)), [[1.0, 5.0], [3.0, 9.0]], {"mae": 1.5, "r2": 0.0}),
+    ],
+)
+def test_baseline_is_the_best_constant(task, truth, expected):
+    truth = np.array(truth)
+    found = score_baseline(task, truth)
+    assert {name: found[name] for name in expected} == pytest.approx(expected)
+    if task.kind == "binary":
+        assert found["ece"] is None
+        shares = np.bincount(truth) / len(truth)
+        assert found["log_loss"] == pytest.approx(-np.sum(shares * np.log(shares)))
+        assert found["log_loss"] < score(task, truth, np.full(len(truth), 0.3))["log_loss"]
+    assert set(score_baseline(task, truth[:0]).values()) == {None}

@@ -13,9 +13,9 @@ from image_files import jpeg
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
 from penstock.model.task import find_tasks
 from penstock.score.evaluation_batches import fit_batch_size
-from penstock.score.options import EvaluateOptions
 from penstock.score.scores import CLASS_SCORES
 from penstock.score.split_evaluation import evaluate_split
+from penstock.settings.prediction import EvaluateOptions
 from penstock.transform.output import Output
 from raising import containing, mentions, raises_with
 from record_files import example, flip, write_plain
@@ -124,7 +124,7 @@ def test_evaluation_by_groups_of_batches_is_the_same(pets, pipeline) -> None:
     assert max(groups.sizes) == 3
 
 
-def test_threshold_chosen_on_other_records_has_scores_of_its_own(pets, pipeline) -> None:
+def test_threshold_chosen_on_other_records_has_separate_scores(pets, pipeline) -> None:
     predict, tasks = predict_by_x(pipeline), find_tasks(pipeline)
     options = EvaluateOptions(**QUICK)
     found = [
@@ -136,7 +136,7 @@ def test_threshold_chosen_on_other_records_has_scores_of_its_own(pets, pipeline)
     assert high["threshold"] == 0.9999
     assert 0.5 <= high["balanced_accuracy"] < 1.0
     assert found[0].targets == found[1].targets
-    assert mentions(str(found[1]), "threshold 1 balanced_accuracy accuracy f1")
+    assert mentions(str(found[1]), "threshold 1 balanced accuracy accuracy F1")
     assert evaluate(pets, pipeline, **QUICK).to_json()["thresholds"] == {}
 
 
@@ -144,7 +144,7 @@ def test_evaluation_reads_as_a_table(pets, pipeline) -> None:
     text = str(evaluate(pets, pipeline, **QUICK))
     assert mentions(text, "split 'test'")
     assert mentions(text, "(binary, 2 labels)")
-    assert re.search(r"^  auc +1\.0000$", text, re.MULTILINE)
+    assert re.search(r"^  AUC +1\.00 +0\.500$", text, re.MULTILINE)
 
 
 def test_importance_is_all_of_the_field_that_decides(pets, pipeline) -> None:
@@ -183,8 +183,8 @@ def test_importance_moves_indicators_masks_groups_and_maps_with_their_field(tmp_
     pipeline = ps.Pipeline.fit(
         pets, gap=ps.transform.Scale(indicator=True), tokens=ps.transform.Pad(mask=True), region=None
     )
-    pipeline.map(lambda read: {"half": read["noise"].values / np.float32(2)}, ["noise"], outputs)
-    pipeline.group("both", ["x", "gap_missing"])
+    pipeline = pipeline.map(lambda read: {"half": read["noise"].values / np.float32(2)}, ["noise"], outputs)
+    pipeline = pipeline.group("both", ["x", "gap_missing"])
     seen = []
 
     def predict(inputs):
@@ -495,9 +495,9 @@ def test_progress_is_reported_to_the_end(pets, pipeline) -> None:
         ({"slices": [3]}, "slices"),
         ({"slices": 3}, "slices 3"),
         ({"engine": "spark"}, "engine local ray spark"),
-        ({"address": "head:6379"}, "address ray local"),
-        ({"workers": 2}, "workers ray local"),
-        ({"engine": "ray", "workers": 0}, "workers 1 0"),
+        ({"address": "head:6379"}, "address local head:6379"),
+        ({"num_threads": 2}, "num_threads local 2 ray"),
+        ({"engine": "ray", "num_threads": 0}, "num_threads 1 0"),
     ],
 )
 def test_option_that_cannot_be_is_refused(options, facts) -> None:

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from penstock.settings.groups import BadRows
 from penstock.shards.content import ContentDigest, HashedSpan
 from penstock.shards.rejected_rows import Rejects
 
@@ -25,5 +26,5 @@ def test_spans_that_are_hashed_apart_give_the_digest_of_the_whole(sizes):
         data = part.data if len(part) else memoryview(b"")
         spans.add_spans(1, {"body": HashedSpan.of(data, offset)})
         offset += len(part)
-    rejects = Rejects("raise", 0)
+    rejects = Rejects(BadRows())
     assert spans.finish(rejects, []) == whole.finish(rejects, [])

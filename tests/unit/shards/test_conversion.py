@@ -1,4 +1,4 @@
-"""The engine: what is resumed, what is not, how far it says it has come, and that nothing is left behind."""
+"""The engine: shards that are resumed or not, its progress, and that nothing is left behind."""
 
 import threading
 
@@ -10,9 +10,9 @@ from penstock.errors import OptionError, WriteError
 from penstock.fields import Number, Text
 from penstock.jobs.convert.convert import run_conversion
 from penstock.plan.planner import PlanOverrides
+from penstock.settings.conversion import ConvertOptions
 from penstock.shards.conversion import Conversion
-from penstock.shards.options import ConvertOptions
-from penstock.shards.staging import Staging
+from penstock.shards.staging.staging import Staging
 from raising import containing, mentions, raises_with
 
 
@@ -70,7 +70,7 @@ def test_resumed_run_refuses_a_source_that_has_changed_in_anything(tmp_path, cut
     with pytest.raises(WriteError, match="cut off"):
         ps.convert(rows(), tmp_path / "out", **OPTIONS[kind])
     cut_off.undo()
-    with raises_with(OptionError, field="source", advice=containing("--resume", "resume=True")):
+    with raises_with(OptionError, field="source", advice=containing("resume=True", "resume=True")):
         ps.convert(rows(**changed), tmp_path / "out", **OPTIONS[kind], resume=True)
     assert not (tmp_path / "out").exists()
     ps.convert(rows(), tmp_path / "out", **OPTIONS[kind], resume=True)
@@ -89,14 +89,14 @@ def test_resumed_run_refuses_a_source_that_has_changed_in_anything(tmp_path, cut
         ({"on_error": "skip"}, "on_error"),
     ],
 )
-def test_resumed_run_refuses_another_request_and_says_what_differs(tmp_path, cut_off, options, place):
+def test_resumed_run_refuses_another_request_and_names_the_difference(tmp_path, cut_off, options, place):
     with pytest.raises(WriteError, match="cut off"):
         ps.convert(rows(), tmp_path / "out")
     cut_off.undo()
     with pytest.raises(OptionError) as caught:
         ps.convert(rows(), tmp_path / "out", **options, resume=True)
     assert caught.value.field == place
-    assert mentions(caught.value.advice, "--resume")
+    assert mentions(caught.value.advice, "resume=True")
 
 
 def test_resumed_run_writes_no_shard_again(tmp_path, cut_off, monkeypatch):
@@ -106,7 +106,7 @@ def test_resumed_run_writes_no_shard_again(tmp_path, cut_off, monkeypatch):
     begun = []
     shard = Staging.shard
     monkeypatch.setattr(Staging, "shard", lambda self, *given: begun.append(given) or shard(self, *given))
-    ps.convert(rows(), tmp_path / "out", num_shards=4, resume=True, workers=3)
+    ps.convert(rows(), tmp_path / "out", num_shards=4, resume=True, num_threads=3)
     assert begun == []
 
 
@@ -119,7 +119,7 @@ def test_progress_has_rows_bytes_splits_and_rejects(tmp_path):
     table = {"row": list(range(40_000)), "number": np.arange(40_000.0)}
     table["number"][17] = np.nan
     overrides = PlanOverrides(schema=ps.Schema({"row": Number("int64"), "number": Number("int64")}))
-    options = ConvertOptions(on_error="skip", workers=1, num_shards=3)
+    options = ConvertOptions(on_error="skip", num_threads=1, num_shards=3)
     done = run_conversion(table, tmp_path / "out", overrides, options, seen.append)
     assert [each.stage for each in seen] == ["reading"] * 3 + ["writing"] * 5
     reading, writing = seen[2], seen[-1]
@@ -130,9 +130,11 @@ def test_progress_has_rows_bytes_splits_and_rejects(tmp_path):
 
 
 def test_no_thread_and_no_file_is_left_after_a_run_or_an_error(tmp_path):
-    ps.convert(rows(), tmp_path / "out", workers=4)
+    ps.convert(rows(), tmp_path / "out", num_threads=4)
     with raises_with(ValueError, "column", field="word"):
-        ps.convert(rows(), tmp_path / "b", schema=ps.Schema({"word": Number(), "part": Text()}), workers=4)
+        ps.convert(
+            rows(), tmp_path / "b", schema=ps.Schema({"word": Number(), "part": Text()}), num_threads=4
+        )
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("penstock")]
     assert sorted(path.name for path in tmp_path.iterdir()) == [".b.partial", "out"]
     assert [path.name for path in (tmp_path / ".b.partial").iterdir()] == ["journal.jsonl"]

@@ -8,7 +8,7 @@ import pytest
 import penstock as ps
 from penstock.errors import CellError, TooManySkippedError
 from penstock.fields import Number, Text
-from penstock.shards.manifest import load_manifest
+from penstock.format.manifest import load_manifest
 from raising import containing, mentions, raises_with
 
 SCHEMA = ps.Schema({"name": Text(), "age": Number("int64"), "fee": Number()})
@@ -35,7 +35,7 @@ def test_first_fault_is_raised_by_default(source, tmp_path):
     error = caught.value
     assert (error.path, error.field, error.row, error.line) == (str(source), "age", 2, 3)
     assert (error.expected, error.got) == (containing("number"), "'old'")
-    assert mentions(error.advice, "--missing")
+    assert mentions(error.advice, "missing=('', ")
 
 
 def test_skipped_rows_are_logged_and_counted_and_leave_no_file(source, tmp_path, caplog):
@@ -80,10 +80,10 @@ def test_sound_rows_leave_no_file(tmp_path):
 @pytest.mark.parametrize("on_error", ["skip", "collect"])
 def test_more_rejects_than_allowed_end_the_run(source, tmp_path, on_error):
     with raises_with(TooManySkippedError, "rows 2 3") as caught:
-        convert(source, tmp_path / "out", on_error, max_rejects=2)
-    assert mentions(caught.value, "max_rejects")
+        convert(source, tmp_path / "out", on_error, max_skipped=2)
+    assert mentions(caught.value, "max_skipped")
     assert not (tmp_path / "out").exists()
-    assert names(convert(source, tmp_path / "out", on_error, max_rejects=3)) == ["Rex", "Zoe"]
+    assert names(convert(source, tmp_path / "out", on_error, max_skipped=3)) == ["Rex", "Zoe"]
 
 
 def test_rejected_values_of_any_kind_can_be_written_down(tmp_path):

@@ -6,23 +6,22 @@ import numpy as np
 import pytest
 
 import penstock as ps
-from penstock.encode.options import EncodeOptions
 from penstock.encode.raw_rows import RawRows
 from penstock.fields import Number, Text
-from penstock.jobs.convert.convert import prepare
+from penstock.jobs.convert.raw_source import prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.schema.number_format import NumberFormat
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import Splits
 from penstock.shards.content import read_content
-from penstock.shards.options import ConvertOptions
-from penstock.shards.request import IN_THE_PLAN, WITHOUT_EFFECT, request_raw
-from penstock.shards.split import SplitOptions
+from penstock.shards.request import request_raw
 from penstock.source.block import PeekedSource
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 
 TABLE = {"a": [1, 2, 3, 4], "b": ["x", "y", "x", "y"], "c": [0.5, 1.5, 2.5, 3.5], "d": [7, 8, 9, 10]}
 TABLE |= {"e": ["1,234", "2,345", "3,456", "4,567"]}
+TABLE |= {"f": ["05/04/2024", "06/04/2024", "07/04/2024", "08/04/2024"]}
 
 OTHER_OPTIONS = {
     "split": "train=0.5,test=0.5",
@@ -36,11 +35,14 @@ OTHER_OPTIONS = {
     "num_shards": 2,
     "compression": "gzip",
     "on_error": "skip",
-    "max_rejects": 2,
+    "max_skipped": 2,
+    "comment": "#",
     "drop": "d",
     "rename": {"d": "z"},
     "plan": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
     "resize": 64,
+    "max_pixels": 64,
+    "png_level": 6,
     "delimiter": ";",
     "encoding": "latin-1",
     "missing": ("", "NA"),
@@ -50,8 +52,9 @@ OTHER_OPTIONS = {
     "sheet": "pets",
     "decimal": ",",
     "thousands": " ",
+    "date_order": "mdy",
     "files_from": ("s3://photos",),
-    "workers": 2,
+    "num_threads": 2,
     "overwrite": True,
     "resume": True,
     "clean": True,
@@ -60,6 +63,7 @@ OTHER_OPTIONS = {
 }
 """A value of each option that is not its default."""
 NEEDED_OPTIONS = {"address": {"engine": "ray"}}
+IN_THE_PLAN = {"drop", "rename", "plan"}
 
 OTHER_OVERRIDES = {
     "schema": ps.Schema({"a": Number("int64")}),
@@ -68,24 +72,13 @@ OTHER_OVERRIDES = {
     "target": "b",
     "weight": "c",
     "id": "a",
-    "drop": ("d",),
-    "rename": {"d": "z"},
-    "form": {"columns": {"d": {"type": "number", "dtype": "float32"}}},
-    "nan": "value",
-    "numbers": NumberFormat(","),
 }
 
 
 def plan_table(table, overrides, options):
-    """Return what is done with the columns, with what options say of them."""
-    overrides = replace(
-        overrides,
-        drop=(*overrides.drop, *options.drop),
-        rename={**overrides.rename, **options.rename},
-        form=overrides.form or options.plan,
-    )
-    peeked = PeekedSource(open_source(table, options.source))
-    return peeked, *prepare(make_plan(peeked, overrides), options, peeked.head)
+    """Return the plan of the columns, with the declarations of the options."""
+    peeked = PeekedSource(open_source(table, options))
+    return peeked, *prepare(make_plan(peeked, overrides, options), options, peeked.head)
 
 
 def request(overrides=None, options=None):
@@ -94,12 +87,14 @@ def request(overrides=None, options=None):
     return request_raw(plan, options, split, work.deferred_names, peeked.name)
 
 
-@pytest.mark.parametrize("name", [each.name for each in fields(ConvertOptions)])
-def test_every_option_changes_the_request_or_is_listed_as_without_effect(name):
+@pytest.mark.parametrize("each", ConvertOptions.list_settings(), ids=lambda each: each.name)
+def test_options_that_affect_the_output_change_the_request_and_others_do_not(each):
+    name = each.name
     assert name in OTHER_OPTIONS, f"add a value of the new option {name!r} to this test"
     changed = request(options=ConvertOptions(**{name: OTHER_OPTIONS[name]}, **NEEDED_OPTIONS.get(name, {})))
-    assert (changed.json_form == request().json_form) == (name in WITHOUT_EFFECT)
-    assert (changed.outline == request().outline) == (name in WITHOUT_EFFECT)
+    has_effect = each.affects_output or name in IN_THE_PLAN
+    assert (changed.json_form != request().json_form) == has_effect
+    assert (changed.outline != request().outline) == has_effect
 
 
 @pytest.mark.parametrize("name", [each.name for each in fields(PlanOverrides)])
@@ -108,14 +103,6 @@ def test_everything_declared_of_columns_changes_the_request(name):
     changed = request(PlanOverrides(**{name: OTHER_OVERRIDES[name]}))
     assert changed.json_form != request().json_form
     assert changed.outline != request().outline
-
-
-def test_options_of_every_stage_are_in_the_request():
-    form = request().json_form
-    for stage in (SourceOptions, EncodeOptions):
-        assert {each.name for each in fields(stage)} - WITHOUT_EFFECT <= set(form)
-    assert {each.name for each in fields(SplitOptions)} - {"shares"} <= set(form)
-    assert not (WITHOUT_EFFECT | IN_THE_PLAN - {"plan"}) & set(form)
 
 
 def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
@@ -128,6 +115,7 @@ def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
         "missing": replace(one, missing=("NA",)),
         "nan": replace(one, nan="value"),
         "numbers": replace(one, numbers=NumberFormat(",")),
+        "dates": replace(one, dates="dmy"),
         "is_cautious": replace(one, is_cautious=True),
         "is_absent": replace(one, is_absent=True),
         "reason": replace(one, reason="other"),
@@ -137,7 +125,7 @@ def test_every_part_of_a_column_plan_is_in_the_request_or_is_wording():
 
     def describe(column):
         plan = Plan((column, ColumnPlan("b", "b", Text())))
-        return request_raw(plan, ConvertOptions(), SplitOptions(), (), "table").outline
+        return request_raw(plan, ConvertOptions(), Splits(), (), "table").outline
 
     same = {name for name, other in others.items() if describe(other) == describe(one)}
     assert same == {"reason", "warnings"}
@@ -190,7 +178,9 @@ ROWS = {
 
 @pytest.mark.parametrize("options", [{}, {"group": "text", "drop": "text"}, {"split_by": "k"}])
 def test_content_does_not_depend_on_blocks_or_workers(options):
-    found = {content(ROWS, rows, workers=workers, **options) for rows in (None, 1, 7) for workers in (1, 3)}
+    found = {
+        content(ROWS, rows, num_threads=workers, **options) for rows in (None, 1, 7) for workers in (1, 3)
+    }
     assert len(found) == 1
 
 
@@ -235,23 +225,23 @@ def test_digest_distinguishes_values_that_cross_a_row():
 
 def test_content_of_many_bytes_does_not_depend_on_blocks_or_workers():
     rows = {"vector": np.arange(600 * 1024, dtype=np.float32).reshape(600, 1024)}
-    found = {content(rows, block, workers=workers) for block in (None, 100, 257) for workers in (1, 3)}
+    found = {content(rows, block, num_threads=workers) for block in (None, 100, 257) for workers in (1, 3)}
     assert len(found) == 1
     rows["vector"][-1, -1] = -1
     assert content(rows) not in found
 
 
-def test_content_of_a_conversion_is_that_of_reading_alone(tmp_path):
+def test_content_of_a_conversion_equals_content_of_reading_alone(tmp_path):
     rows = {"vector": np.arange(600 * 1024, dtype=np.float32).reshape(600, 1024)}
     for workers in (1, 3):
-        manifest = ps.convert(rows, tmp_path / f"{workers}", workers=workers).manifest
+        manifest = ps.convert(rows, tmp_path / f"{workers}", num_threads=workers).manifest
         assert manifest.request["content"] == content(rows).digest
 
 
 def test_request_of_many_columns_is_short_in_the_manifest():
     plans = tuple(ColumnPlan(f"column {i}", f"column {i}", Number(), is_cautious=True) for i in range(500))
-    found = request_raw(Plan(plans), ConvertOptions(), SplitOptions(), (), "table")
-    fewer = request_raw(Plan(plans[:-1]), ConvertOptions(), SplitOptions(), (), "table")
+    found = request_raw(Plan(plans), ConvertOptions(), Splits(), (), "table")
+    fewer = request_raw(Plan(plans[:-1]), ConvertOptions(), Splits(), (), "table")
     assert len(str(found.outline)) < 2000 < len(str(found.json_form))
     assert found.outline["plan"] != fewer.outline["plan"]
     assert found.outline["cautious"] != fewer.outline["cautious"]

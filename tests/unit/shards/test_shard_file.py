@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import PathError, WriteError
-from penstock.shards.entry import ShardEntry
-from penstock.shards.index import decode_index, identify, index_name, tfindex_name
+from penstock.format.entry import ShardEntry
+from penstock.format.index import decode_index, identify, index_name, tfindex_name
 from penstock.shards.shard_file import ShardFile, is_complete, name_files
 from raising import containing, raises_with
 from record_files import BASE, FRAME_BYTES, NUM_RECORDS
@@ -124,7 +124,7 @@ def test_shard_of_sizes_that_do_not_add_up_is_refused(tmp_path):
 
 def test_existing_shard_is_not_overwritten(tmp_path):
     write_shard(tmp_path)
-    with raises_with(PathError, advice=containing("--overwrite", "overwrite=True")):
+    with raises_with(PathError, advice=containing("overwrite=True")):
         ShardFile(tmp_path, NAME)
 
 

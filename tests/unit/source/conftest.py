@@ -4,8 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.settings.groups import TextFiles
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 
 
 def values(column) -> list:
@@ -17,7 +17,7 @@ def read():
     """Open something and return its rows by column, after checks that hold for every source."""
 
     def read(given, **options):
-        source = open_source(given, SourceOptions(**options))
+        source = open_source(given, TextFiles(**options))
         blocks = list(source.blocks())
         row = 0
         for block in blocks:

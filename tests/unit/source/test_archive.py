@@ -11,10 +11,10 @@ import pytest
 
 from penstock.errors import CellError, NoSuchPathError, OptionError, SourceError
 from penstock.jobs.convert.convert import convert
-from penstock.jobs.stored_data import is_stored
 from penstock.schema.scalar import Number
+from penstock.settings.groups import TextFiles
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
+from penstock.source.recognition import is_dataset
 from raising import containing, raises_with
 
 
@@ -36,7 +36,7 @@ def pack(tmp_path):
 
 
 def opened(path):
-    return open_source(path, SourceOptions())
+    return open_source(path, TextFiles())
 
 
 def test_zip_with_one_table_is_read_with_the_digest_of_the_archive(pack, read):
@@ -48,6 +48,10 @@ def test_zip_with_one_table_is_read_with_the_digest_of_the_archive(pack, read):
     assert source.notes == (containing("pets.csv", "delimiter ';'"),)
     (entry,) = source.provenance()
     assert (entry["name"], entry["bytes"]) == ("data.zip", path.stat().st_size)
+
+
+def test_zip_with_a_table_and_a_tar_archive_is_the_table(pack, read):
+    assert read(pack({"pets.csv": "age\n1\n", "photos.tar": "x"})) == {"age": ["1"]}
 
 
 def test_zip_with_json_or_parquet_is_read(pack, read, tmp_path):
@@ -64,7 +68,7 @@ def test_zip_with_several_tables_lists_them_and_reads_the_one_that_is_named(pack
         opened(path)
     assert read(path / "a.csv") == {"x": ["1"]}
     assert read(str(path / "sub" / "b.csv")) == {"y": ["2"]}
-    assert not is_stored([str(path / "a.csv"), str(path / "sub" / "b.csv")])
+    assert not is_dataset([str(path / "a.csv"), str(path / "sub" / "b.csv")])
     with raises_with(NoSuchPathError, what=containing("c.csv"), advice=containing("'a.csv'")):
         opened(path / "c.csv")
 

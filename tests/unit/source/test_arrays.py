@@ -7,14 +7,14 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import OptionError, SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source.block import BLOCK_BYTES
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import raises_with
 
 
 def columns_of(given):
-    (block,) = open_source(given, SourceOptions()).blocks()
+    (block,) = open_source(given, TextFiles()).blocks()
     return block.columns
 
 
@@ -29,7 +29,7 @@ def test_arrays_of_any_shape_are_views(read):
 def test_large_arrays_are_cut_by_their_bytes():
     num_rows = BLOCK_BYTES // 512**2
     images = np.zeros((4 * num_rows - 24, 512, 512), np.uint8)  # memory that nobody touches
-    blocks = list(open_source({"image": images}, SourceOptions()).blocks())
+    blocks = list(open_source({"image": images}, TextFiles()).blocks())
     assert [block.num_rows for block in blocks] == [num_rows, num_rows, num_rows, num_rows - 24]
     assert all(block.is_resident for block in blocks)
 
@@ -75,22 +75,22 @@ def test_foreign_byte_order_is_turned(read):
 
 def test_lengths_that_differ_are_refused_naming_both_columns():
     with raises_with(SourceError, "'b' 3 'a' 2"):
-        open_source({"a": [1, 2, 3], "b": np.zeros((2, 2))}, SourceOptions())
+        open_source({"a": [1, 2, 3], "b": np.zeros((2, 2))}, TextFiles())
 
 
 @pytest.mark.parametrize("value", [1, "text", b"bytes", None, np.float32(1), np.array(1), {"x": 1}])
 def test_value_that_is_no_column_is_refused(value):
     with raises_with(OptionError, "column", field="a"):
-        open_source({"a": value}, SourceOptions())
+        open_source({"a": value}, TextFiles())
 
 
 def test_dict_without_rows_or_columns_or_names_is_refused():
     with raises_with(SourceError, "rows dict"):
-        open_source({"a": []}, SourceOptions())
+        open_source({"a": []}, TextFiles())
     with raises_with(OptionError, got="{}"):
-        open_source({}, SourceOptions())
+        open_source({}, TextFiles())
     with raises_with(OptionError, got="1"):
-        open_source({1: [1]}, SourceOptions())
+        open_source({1: [1]}, TextFiles())
 
 
 @pytest.mark.parametrize("dtype", ["U", "S", "O"])
@@ -104,7 +104,7 @@ def test_matrix_of_strings_is_a_column_of_lists(read, dtype):
 )
 def test_times_in_units_that_arrow_lacks_are_taken(unit, kind):
     times = np.array(["2024-01-01", "NaT"], f"M8[{unit}]")
-    (block,) = open_source({"t": times}, SourceOptions()).blocks()
+    (block,) = open_source({"t": times}, TextFiles()).blocks()
     assert str(block.columns["t"].type) == kind
     assert block.columns["t"].cast(pa.timestamp("s")).to_numpy(zero_copy_only=False)[0] == times[0]
     assert block.columns["t"].null_count == 1

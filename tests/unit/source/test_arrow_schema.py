@@ -6,9 +6,9 @@ import pytest
 from penstock import Schema
 from penstock.decode.arrow import arrow_schema
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
+from penstock.settings.groups import TextFiles
 from penstock.source.arrow_schema import read_carried
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 
 FIELDS = {
     "key": Text(role="id"),
@@ -52,15 +52,15 @@ def test_metadata_that_are_no_schema_count_as_none(carried):
     assert read_carried(schema) == {}
 
 
-def test_table_and_file_declare_what_they_carry(tmp_path):
+def test_table_and_file_declare_their_fields(tmp_path):
     fields = {"y": Category("int64", (0, 1), role="target"), "key": Text(role="id")}
     target = arrow_schema(Schema(fields))
     table = pa.table({"y": [0, 1], "key": pa.array(["a", "b"], pa.large_string())}, schema=target)
     path = tmp_path / "t.arrow"
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, target) as writer:
         writer.write_table(table)
-    assert open_source(table, SourceOptions()).declared == fields
-    assert open_source(path, SourceOptions()).declared == fields
+    assert open_source(table, TextFiles()).declared == fields
+    assert open_source(path, TextFiles()).declared == fields
 
 
 def test_files_that_carry_different_schemas_declare_nothing(tmp_path):
@@ -71,4 +71,4 @@ def test_files_that_carry_different_schemas_declare_nothing(tmp_path):
             pa.ipc.new_file(sink, target) as writer,
         ):
             writer.write_table(pa.table({"y": [1, 2]}, schema=target))
-    assert open_source([tmp_path / "a.arrow", tmp_path / "b.arrow"], SourceOptions()).declared == {}
+    assert open_source([tmp_path / "a.arrow", tmp_path / "b.arrow"], TextFiles()).declared == {}

@@ -1,11 +1,12 @@
-"""What is detected about a CSV file: the delimiter, spaces after it, and whether there is a header."""
+"""Detected properties of a CSV file: the delimiter, spaces after it, and whether there is a header."""
 
 import pytest
 
+import penstock as ps
 from penstock.errors import OptionError, SourceError
-from penstock.source.csv_dialect import find_dialect, skip_spaces
+from penstock.settings.groups import TextFiles
+from penstock.source.csv_dialect import find_dialect, skip_comments, skip_spaces
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
 from penstock.source.text_file import TextFile
 from raising import containing, raises_with
@@ -18,7 +19,7 @@ def detect(tmp_path):
     def detect(text: str, name: str = "pets.csv", **options):
         path = tmp_path / name
         path.write_bytes(text.encode())
-        given = SourceOptions(**options)
+        given = TextFiles(**options)
         return find_dialect(TextFile(path, given.encoding), given)
 
     return detect
@@ -31,7 +32,7 @@ def notes(tmp_path):
     def notes(text: str, **options):
         path = tmp_path / "pets.csv"
         path.write_bytes(text.encode())
-        return open_source(path, SourceOptions(**options)).notes
+        return open_source(path, TextFiles(**options)).notes
 
     return notes
 
@@ -62,7 +63,7 @@ def cells(tmp_path, read):
         ("a\tb\n1\t2,3\n", "\t"),
         ("text\nhello; world\nbye\n", ","),  # one column
         ("a;b\n", ";"),
-        ("a;b;c\n1;2;3\n1;2\n1;2;3\n", ";"),  # a short row is an error of its own
+        ("a;b;c\n1;2;3\n1;2\n1;2;3\n", ";"),  # a short row is a separate error
         ('a; b\n1; "x; y"\n2; "z"\n', ";"),
         ("a,b\n1;2\n", ","),
     ],
@@ -76,7 +77,7 @@ def test_delimiter_that_two_fit_is_the_usual_one_with_a_note(detect, notes):
     assert detect(text).delimiter == b","
     assert detect(text, "pets.tsv").delimiter == b"\t"
     (note,) = notes(text)
-    assert note == containing("pets.csv", "','", "--delimiter ';'")
+    assert note == containing("pets.csv", "','", "delimiter=';'")
 
 
 def test_delimiter_declared_is_never_overruled(detect):
@@ -101,7 +102,7 @@ def test_delimiter_of_several_files_is_detected_for_each(tmp_path, read):
     assert read([tmp_path / "a.csv", tmp_path / "b.csv"]) == {"x": ["1", "3"], "y": ["2", "4"]}
     for name in "cdef":
         (tmp_path / f"{name}.csv").write_text("x;y\n1;2\n")
-    source = open_source([tmp_path / f"{name}.csv" for name in "acdef"], SourceOptions())
+    source = open_source([tmp_path / f"{name}.csv" for name in "acdef"], TextFiles())
     assert source.notes == ("a.csv and 4 more: read with delimiter ';'.",)
 
 
@@ -124,17 +125,17 @@ def test_spaces_before_a_row_with_an_error_do_not_move_its_line(tmp_path):
     path = tmp_path / "pets.csv"
     path.write_text('a, b\n1, "x\ny"\n2, 3, 4\n')
     with raises_with(SourceError, row=2, line=4, expected=2, got=3):
-        list(open_source(path, SourceOptions()).blocks())
+        list(open_source(path, TextFiles()).blocks())
     path.write_text('a, b\n1, "x\ny"\n2, 3\n')
-    (block,) = open_source(path, SourceOptions()).blocks()
-    assert locate_row(block, 1, SourceOptions()) == (2, 4)
+    (block,) = open_source(path, TextFiles()).blocks()
+    assert locate_row(block, 1, TextFiles()) == (2, 4)
 
 
 def test_spaces_before_an_unclosed_quote_are_found(tmp_path):
     path = tmp_path / "pets.csv"
     path.write_text('a, b\n1, 2\n3, "x\n4, 5\n')
     with raises_with(SourceError, what=containing("never closed"), line=3):
-        list(open_source(path, SourceOptions()).blocks())
+        list(open_source(path, TextFiles()).blocks())
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 1000])
@@ -161,8 +162,8 @@ def test_header_none_counts_rows_and_lines_from_the_first(tmp_path):
     path = tmp_path / "pets.csv"
     path.write_text("1,2\n3,4\n5\n")
     with raises_with(SourceError, row=3, line=3, got=1):
-        list(open_source(path, SourceOptions(header="none")).blocks())
-    filled = SourceOptions(header="none", short_rows="fill")
+        list(open_source(path, TextFiles(header="none")).blocks())
+    filled = TextFiles(header="none", short_rows="fill")
     (block,) = open_source(path, filled).blocks()
     assert block.columns["column_2"].to_pylist() == ["2", "4", None]
     assert locate_row(block, 2, filled) == (3, 3)
@@ -185,23 +186,55 @@ def test_header_none_counts_rows_and_lines_from_the_first(tmp_path):
 def test_header_that_looks_like_data_is_suggested_to_be_none(detect, text, is_data):
     dialect = detect(text)
     assert dialect.is_data_first == is_data
-    assert any("--header none" in note for note in dialect.notes) == is_data
+    assert any("header='none'" in note for note in dialect.notes) == is_data
     assert not detect(text, header="none").notes or "delimiter" in detect(text, header="none").notes[0]
 
 
 def test_header_of_equal_numbers_is_refused_with_the_option(tmp_path):
     path = tmp_path / "pets.csv"
     path.write_text("5,5\n3,4\n")
-    with raises_with(SourceError, advice=containing("--header none")):
-        open_source(path, SourceOptions())
+    with raises_with(SourceError, advice=containing("header='none'")):
+        open_source(path, TextFiles())
 
 
 def test_header_of_another_kind_is_refused():
     with raises_with(OptionError, what=containing("header"), got=containing("second")):
-        SourceOptions(header="second")
+        TextFiles(header="second")
 
 
 @pytest.mark.parametrize("first", ["sep=;", "\ufeffsep=,", "sep=\t"])
 def test_line_that_names_the_delimiter_for_excel_is_refused(notes, first):
     with raises_with(SourceError, line=1, got=containing("sep=", "Excel"), advice=containing("Remove")):
         notes(f"{first}\r\na;b\r\n1;2\r\n")
+
+
+COMMENTED = (
+    b'# made by "a, b" at 5"\n#\n"id","note"\r\n'
+    b'1,"# no comment\n# nor this"\n#x,"y\n2,a # b\n\n3,5" # z\n # c,d\n#end'
+)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000])
+def test_lines_that_begin_with_a_comment_character_are_empty(size) -> None:
+    chunks = [COMMENTED[i : i + size] for i in range(0, len(COMMENTED), size)]
+    assert b"".join(skip_comments(chunks, b"#")) == (
+        b'\n\n"id","note"\r\n1,"# no comment\n# nor this"\n\n2,a # b\n\n3,5" # z\n # c,d\n'
+    )
+
+
+def test_comments_of_a_file_are_left_out_and_lines_keep_their_numbers(tmp_path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("\ufeff# exported\n# a;b;c\nid, name\n1, x\n# 9, z\n2, y\n", encoding="utf-8")
+    found = ps.convert(path, tmp_path / "out", comment="#", split={"all": 1.0}, shuffle=False)
+    assert [(row["id"], row["name"]) for row in found["all"]] == [(1, "x"), (2, "y")]
+    path.write_text("# exported\nid,name\n1,x\n# 9\n2,y,z\n")
+    with pytest.raises(SourceError, match="line 5"):
+        ps.convert(path, tmp_path / "wrong", comment="#")
+
+
+@pytest.mark.parametrize("value", ["", "##", '"', "\n", " ", "é", 3])
+def test_comment_is_one_character(value) -> None:
+    with pytest.raises(OptionError, match=r"^comment: expected one ASCII character"):
+        TextFiles(comment=value)
+    with pytest.raises(OptionError, match="another character than the delimiter"):
+        TextFiles(comment=";", delimiter=";")

@@ -16,7 +16,7 @@ def cut(data: bytes, size: int) -> list[bytes]:
 
 @settings(max_examples=400)
 @given(st.text(alphabet='",\n\rab', max_size=40), st.integers(1, 50))
-def test_rows_and_cells_are_those_of_pyarrow(text, chunk_size):
+def test_rows_and_cells_equal_pyarrow(text, chunk_size):
     data = b"h,i,j\n" + text.encode()
     refused = []
 

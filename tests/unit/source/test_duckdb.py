@@ -9,10 +9,10 @@ import pytest
 
 import penstock as ps
 from penstock.errors import MissingPackageError, NoSuchPathError, OptionError, SourceError
-from penstock.jobs.stored_data import is_stored
+from penstock.settings.groups import TextFiles
 from penstock.source.duckdb import parse_url
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
+from penstock.source.recognition import is_dataset
 from raising import containing, raises_with
 
 
@@ -35,7 +35,7 @@ def test_table_and_query_are_read_in_order(database, read):
     assert read("duckdb:///pets.db?query=SELECT%20age%2B1%20AS%20b%20FROM%20pets%20LIMIT%202") == {
         "b": [1, 2]
     }
-    assert not is_stored(url)
+    assert not is_dataset(url)
 
 
 def test_query_is_converted_and_resumed_by_its_content(database, tmp_path):
@@ -65,9 +65,9 @@ def test_query_is_converted_and_resumed_by_its_content(database, tmp_path):
 def test_query_that_does_more_than_read_the_file_is_refused(database, tmp_path, sql, facts):
     (tmp_path / "secret.csv").write_text("a\n1\n")
     with pytest.raises((OptionError, SourceError)) as caught:
-        list(open_source(f"duckdb:///pets.db?query={sql}", SourceOptions()).blocks())
+        list(open_source(f"duckdb:///pets.db?query={sql}", TextFiles()).blocks())
     assert str(caught.value) == containing(*facts.split())
-    assert open_source("duckdb:///pets.db?table=pets", SourceOptions()).is_repeatable
+    assert open_source("duckdb:///pets.db?table=pets", TextFiles()).is_repeatable
     assert not (tmp_path / "x.csv").exists()
 
 
@@ -88,15 +88,15 @@ def test_url_without_a_file_or_table_is_refused(url):
 
 def test_file_table_or_package_that_is_missing_is_named(database, monkeypatch):
     with raises_with(NoSuchPathError, path="cats.db"):
-        open_source("duckdb:///cats.db?table=pets", SourceOptions())
+        open_source("duckdb:///cats.db?table=pets", TextFiles())
     with raises_with(OptionError, expected=containing("'pets'"), got="'cats'"):
-        open_source("duckdb:///pets.db?table=cats", SourceOptions())
+        open_source("duckdb:///pets.db?table=cats", TextFiles())
     database.with_name("no.db").write_bytes(b"no database" * 100)
     with raises_with(SourceError, what=containing("DuckDB")):
-        open_source("duckdb:///no.db?table=pets", SourceOptions())
+        open_source("duckdb:///no.db?table=pets", TextFiles())
     monkeypatch.setitem(sys.modules, "duckdb", None)
     with raises_with(MissingPackageError, advice=containing("penstock[sql]")):
-        open_source("duckdb:///pets.db?table=pets", SourceOptions())
+        open_source("duckdb:///pets.db?table=pets", TextFiles())
 
 
 def test_stream_of_an_adbc_driver_is_read(read):

@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from penstock.errors import MissingPackageError, OptionError, SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source import excel
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, raises_with
 
 FRAME = pd.DataFrame(
@@ -44,15 +44,15 @@ def test_first_sheet_is_read_with_a_note(book, read):
     assert found["code"] == ["7", "8", "x"]  # of several types: text
     assert found["born"][0] == datetime.datetime(2020, 1, 2, 3)
     assert found["is_cat"] == [True, False, True]
-    (note,) = open_source(book, SourceOptions()).notes
-    assert note == containing("'pets'", "'more'", "--sheet")
+    (note,) = open_source(book, TextFiles()).notes
+    assert note == containing("'pets'", "'more'", "sheet=NAME")
 
 
 def test_sheet_that_is_named_is_read(book, read):
     assert read(book, sheet="more") == {"x": [1]}
-    assert open_source(book, SourceOptions(sheet="more")).notes == ()
+    assert open_source(book, TextFiles(sheet="more")).notes == ()
     with raises_with(OptionError, what="sheet", expected=containing("'pets'", "'more'"), got="'cats'"):
-        open_source(book, SourceOptions(sheet="cats"))
+        open_source(book, TextFiles(sheet="cats"))
 
 
 def test_sheet_without_a_header_is_read(tmp_path, read):
@@ -76,16 +76,16 @@ def test_columns_without_a_name_are_noted(tmp_path, read):
         made.active.append(row)
     made.save(tmp_path / "a.xlsx")
     assert read(tmp_path / "a.xlsx") == {"pets of 2020": ["age", "3"], "column_2": ["name", "Rex"]}
-    (note,) = open_source(tmp_path / "a.xlsx", SourceOptions()).notes
+    (note,) = open_source(tmp_path / "a.xlsx", TextFiles()).notes
     assert note == "a.xlsx: column 2 has no name in the first row and is named 'column_2'."
 
 
 @pytest.mark.parametrize(("first", "is_noted"), [([5.5, "Rex"], True), (["age", "name"], False)])
 def test_first_row_that_looks_like_data_is_noted(tmp_path, first, is_noted):
     pd.DataFrame([first, [3, "Tom"], [4.5, "Kim"]]).to_excel(tmp_path / "a.xlsx", index=False, header=False)
-    notes = open_source(tmp_path / "a.xlsx", SourceOptions()).notes
-    assert [containing("--header none", "'5.5'") == note for note in notes] == [True] * is_noted
-    assert open_source(tmp_path / "a.xlsx", SourceOptions(header="none")).notes == ()
+    notes = open_source(tmp_path / "a.xlsx", TextFiles()).notes
+    assert [containing("header='none'", "'5.5'") == note for note in notes] == [True] * is_noted
+    assert open_source(tmp_path / "a.xlsx", TextFiles(header="none")).notes == ()
 
 
 def test_open_document_sheet_is_read(tmp_path, read):
@@ -96,13 +96,13 @@ def test_open_document_sheet_is_read(tmp_path, read):
 def test_equal_names_empty_sheets_and_damaged_files_are_refused(tmp_path):
     pd.DataFrame([["a", "a"], [1, 2]]).to_excel(tmp_path / "a.xlsx", index=False, header=False)
     with raises_with(SourceError, field="a"):
-        open_source(tmp_path / "a.xlsx", SourceOptions())
+        open_source(tmp_path / "a.xlsx", TextFiles())
     pd.DataFrame().to_excel(tmp_path / "b.xlsx", index=False)
     with raises_with(SourceError, what=containing("empty")):
-        open_source(tmp_path / "b.xlsx", SourceOptions())
+        open_source(tmp_path / "b.xlsx", TextFiles())
     (tmp_path / "c.xlsx").write_bytes(b"PK\x03\x04 no archive")
     with raises_with(SourceError, what=containing("spreadsheet")):
-        open_source(tmp_path / "c.xlsx", SourceOptions())
+        open_source(tmp_path / "c.xlsx", TextFiles())
 
 
 @pytest.mark.parametrize("number", ["1e999", "abc"])
@@ -115,7 +115,7 @@ def test_sheet_with_a_number_that_is_none_is_refused(tmp_path, number):
         for name in old.namelist():
             new.writestr(name, old.read(name).replace(b"<v>77</v>", f"<v>{number}</v>".encode()))
     with raises_with(SourceError, what=containing("spreadsheet"), advice=containing("damaged")):
-        open_source(tmp_path / "b.xlsx", SourceOptions())
+        open_source(tmp_path / "b.xlsx", TextFiles())
 
 
 def test_file_whose_list_of_members_is_damaged_is_refused(book):
@@ -123,7 +123,7 @@ def test_file_whose_list_of_members_is_damaged_is_refused(book):
     start = content.rfind(b"PK\x01\x02")
     book.write_bytes(content[:start] + b"none" + content[start + 4 :])
     with raises_with(SourceError, what=containing("spreadsheet")):
-        open_source(book, SourceOptions())
+        open_source(book, TextFiles())
 
 
 def test_file_that_expands_too_much_is_refused(book, monkeypatch):
@@ -131,15 +131,15 @@ def test_file_that_expands_too_much_is_refused(book, monkeypatch):
     with zipfile.ZipFile(book, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("xl/zeros.xml", bytes(80 << 20))
     with raises_with(SourceError, what=containing("expands")):
-        open_source(book, SourceOptions())
+        open_source(book, TextFiles())
 
 
 def test_missing_package_is_named(book, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "pandas", None)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
     with raises_with(MissingPackageError, advice=containing("penstock[excel]")):
-        open_source(book, SourceOptions())
+        open_source(book, TextFiles())
     monkeypatch.undo()
     (tmp_path / "a.xls").write_bytes(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600))
     monkeypatch.setitem(sys.modules, "xlrd", None)
     with raises_with(MissingPackageError, what=containing("xlrd")):
-        open_source(tmp_path / "a.xls", SourceOptions())
+        open_source(tmp_path / "a.xls", TextFiles())

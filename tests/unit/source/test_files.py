@@ -11,9 +11,9 @@ import pytest
 
 from penstock.errors import ChangedFileError, OptionError, SourceError
 from penstock.schema.scalar import Category
+from penstock.settings.groups import TextFiles
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, raises_with
 
 TABLE = pa.table(
@@ -52,7 +52,7 @@ def test_typed_file_keeps_its_types_and_values(tmp_path, read, name):
     path = tmp_path / name
     WRITERS[name](TABLE, str(path))
     assert read(path) == ROWS
-    block = next(open_source(path, SourceOptions()).blocks())
+    block = next(open_source(path, TextFiles()).blocks())
     assert block.columns["n"].type == pa.int32()
     assert block.columns["d"].type == pa.string()
     assert (block.path, block.folder, block.row_in_file) == (str(path), str(tmp_path), 0)
@@ -64,7 +64,7 @@ def test_file_that_is_cut_is_refused_by_name(tmp_path, name):
     WRITERS[name](TABLE, str(path))
     path.write_bytes(path.read_bytes()[:60])
     with raises_with(SourceError, path=str(path)):
-        list(open_source(path, SourceOptions()).blocks())
+        list(open_source(path, TextFiles()).blocks())
 
 
 def test_file_without_a_suffix_is_recognized_by_its_bytes(tmp_path, read):
@@ -78,14 +78,14 @@ def test_parquet_blocks_do_not_depend_on_row_groups(tmp_path):
     for group in (1000, 40_000):
         path = tmp_path / f"{group}.parquet"
         pq.write_table(table, path, row_group_size=group)
-        sizes.append([block.num_rows for block in open_source(path, SourceOptions()).blocks()])
+        sizes.append([block.num_rows for block in open_source(path, TextFiles()).blocks()])
     assert sizes == [[BLOCK_ROWS, BLOCK_ROWS, 40_000 - 2 * BLOCK_ROWS]] * 2
 
 
 def test_parquet_of_large_values_has_blocks_of_few_rows(tmp_path):
     path = tmp_path / "blobs.parquet"
     pq.write_table(pa.table({"b": [os.urandom(1 << 20) for _ in range(100)]}), path)
-    rows = [block.num_rows for block in open_source(path, SourceOptions()).blocks()]
+    rows = [block.num_rows for block in open_source(path, TextFiles()).blocks()]
     assert sum(rows) == 100
     assert set(rows[:-1]) == {BLOCK_BYTES >> 21}  # a MiB each, and a little more
 
@@ -93,7 +93,7 @@ def test_parquet_of_large_values_has_blocks_of_few_rows(tmp_path):
 def test_several_files_are_one_source_in_the_order_given(tmp_path):
     for name, data in {"b.csv": "x,y\n1,2\n", "a.csv": "y,x\n4,3\n6,5\n"}.items():
         (tmp_path / name).write_text(data)
-    source = open_source([tmp_path / "b.csv", tmp_path / "a.csv"], SourceOptions())
+    source = open_source([tmp_path / "b.csv", tmp_path / "a.csv"], TextFiles())
     blocks = list(source.blocks())
     assert [(b.first_row, b.num_rows, b.row_in_file, b.path) for b in blocks] == [
         (0, 1, 0, str(tmp_path / "b.csv")),
@@ -117,7 +117,7 @@ def test_file_of_other_columns_is_refused_naming_file_and_columns(tmp_path):
     (tmp_path / "a.csv").write_text("x,y\n1,2\n")
     (tmp_path / "b.csv").write_text("x,z\n1,2\n")
     with raises_with(SourceError, f"{tmp_path / 'b.csv'} {tmp_path / 'a.csv'} 'y' 'z'"):
-        open_source([tmp_path / "a.csv", tmp_path / "b.csv"], SourceOptions())
+        open_source([tmp_path / "a.csv", tmp_path / "b.csv"], TextFiles())
 
 
 def test_types_that_differ_between_files_become_one_or_are_refused(tmp_path, read):
@@ -127,14 +127,14 @@ def test_types_that_differ_between_files_become_one_or_are_refused(tmp_path, rea
     assert read(paths) == {"n": [1.0, 2.0, 0.5]}
     pq.write_table(pa.table({"n": ["x"]}), paths[1])
     with raises_with(SourceError, f"{paths[1]} 'n' int32"):
-        open_source(paths, SourceOptions())
+        open_source(paths, TextFiles())
 
 
 def test_provenance_names_files_relative_to_each_other_with_their_hash(tmp_path):
     for folder in ("a", "b"):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "x.csv").write_text(f"n\n{folder}\n")
-    source = open_source([tmp_path / "a/x.csv", tmp_path / "b/x.csv"], SourceOptions())
+    source = open_source([tmp_path / "a/x.csv", tmp_path / "b/x.csv"], TextFiles())
     list(source.blocks())
     digest = hashlib.sha256(b"n\na\n").hexdigest()
     first, second = source.provenance()
@@ -145,7 +145,7 @@ def test_provenance_names_files_relative_to_each_other_with_their_hash(tmp_path)
 def test_file_that_changes_between_two_passes_is_refused(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text("n\n1\n")
-    source = open_source(path, SourceOptions())
+    source = open_source(path, TextFiles())
     list(source.blocks())
     path.write_text("n\n1\n2\n")
     with raises_with(ChangedFileError, expected=4, got=6):
@@ -156,7 +156,7 @@ def test_column_without_a_name_is_called_by_its_number(tmp_path, read):
     path = tmp_path / "x.csv"
     path.write_text(",a\n0,x\n")
     assert read(path) == {"column_1": ["0"], "a": ["x"]}
-    assert open_source(path, SourceOptions()).notes == (containing("x.csv", 1, "'column_1'"),)
+    assert open_source(path, TextFiles()).notes == (containing("x.csv", 1, "'column_1'"),)
 
 
 def test_row_longer_than_a_piece_of_the_parser_is_read(tmp_path, read):
@@ -173,7 +173,7 @@ def test_gzip_that_is_cut_is_refused(tmp_path):
     data = gzip.compress(b"a,b\n" + os.urandom(100_000).hex().encode() + b",2\n", mtime=0)
     path.write_bytes(data[: len(data) // 2])
     with raises_with(SourceError, "compressed", path=str(path)):
-        list(open_source(path, SourceOptions()).blocks())
+        list(open_source(path, TextFiles()).blocks())
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_gzip_that_is_cut_is_refused(tmp_path):
 def test_file_of_unknown_kind_is_refused_with_advice(tmp_path, name, facts):
     (tmp_path / name).write_bytes(b"some bytes")
     with raises_with(OptionError, facts):
-        open_source(tmp_path / name, SourceOptions())
+        open_source(tmp_path / name, TextFiles())
 
 
 def test_table_of_another_name_is_recognized_by_its_content(tmp_path, read):
@@ -197,7 +197,7 @@ def test_table_of_another_name_is_recognized_by_its_content(tmp_path, read):
     assert read(tmp_path / "x.dat") == {"a": [1]}
     (tmp_path / "y.txt").write_text("a sentence, with a comma\nand another; one\n")
     with raises_with(OptionError, "delimiter"):
-        open_source(tmp_path / "y.txt", SourceOptions())
+        open_source(tmp_path / "y.txt", TextFiles())
 
 
 def test_text_file_is_a_csv_once_its_delimiter_is_given(tmp_path, read):
@@ -208,20 +208,20 @@ def test_text_file_is_a_csv_once_its_delimiter_is_given(tmp_path, read):
 def test_csv_that_is_something_else_is_refused(tmp_path):
     (tmp_path / "x.csv").write_bytes(b"<!DOCTYPE html><html></html>")
     with raises_with(SourceError, got=containing("HTML")):
-        open_source(tmp_path / "x.csv", SourceOptions())
+        open_source(tmp_path / "x.csv", TextFiles())
 
 
 def test_duplicate_column_of_parquet_is_refused(tmp_path):
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     pq.write_table(table, tmp_path / "x.parquet")
     with raises_with(SourceError, "column 1", field="a"):
-        open_source(tmp_path / "x.parquet", SourceOptions())
+        open_source(tmp_path / "x.parquet", TextFiles())
 
 
 def test_file_named_twice_is_read_once_with_a_note(tmp_path):
     path = tmp_path / "p1.csv"
     path.write_text("a\n1\n")
-    source = open_source([path, str(path), path], SourceOptions())
+    source = open_source([path, str(path), path], TextFiles())
     assert source.num_bytes == path.stat().st_size
     assert source.notes == (containing("p1.csv"),)
 
@@ -229,6 +229,6 @@ def test_file_named_twice_is_read_once_with_a_note(tmp_path):
 def test_column_that_parquet_keeps_as_codes_is_declared_a_category(tmp_path):
     table = pa.table({"c": pa.array(["a", None]).dictionary_encode(), "t": ["x", "y"]})
     pq.write_table(table, tmp_path / "x.parquet")
-    source = open_source(tmp_path / "x.parquet", SourceOptions())
+    source = open_source(tmp_path / "x.parquet", TextFiles())
     assert source.declared == {"c": Category()}
     assert [block.columns["c"].to_pylist() for block in source.blocks()] == [["a", None]]

@@ -7,8 +7,8 @@ import pytest
 
 from penstock.errors import ChangedFileError, PathError, SourceError
 from penstock.schema.scalar import Bytes, Category, Image
+from penstock.settings.groups import TextFiles
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, mentions, raises_with
 
 
@@ -29,7 +29,7 @@ def folder(tmp_path):
 
 
 def open_it(folder):
-    return open_source(folder, SourceOptions())
+    return open_source(folder, TextFiles())
 
 
 def rows_of(source):
@@ -93,7 +93,7 @@ def test_folders_called_like_splits_are_a_column(folder):
     ]
     (note,) = source.notes
     assert mentions(note, "splits column 'split'")
-    assert mentions(note, "'--split-by split'")
+    assert mentions(note, "split_by='split'")
     assert source.declared["label"].values == ("cat", "dog")
 
 
@@ -188,6 +188,16 @@ def test_other_files_beside_images_are_counted_in_a_note(folder):
     assert [row["image"] for row in rows_of(source)] == ["cat/1.jpg", "dog/2.jpg"]
     assert source.num_rows == 2
     assert source.notes == (containing(2, "folder", "image"),)
+
+
+@pytest.mark.parametrize("name", ["pets.tar", "pets.tgz", "pets.tar.gz"])
+def test_tar_archive_beside_images_or_a_table_is_another_file(folder, name):
+    path = folder("cat/1.jpg", "dog/2.jpg", name)
+    source = open_it(path)
+    assert [row["image"] for row in rows_of(source)] == ["cat/1.jpg", "dog/2.jpg"]
+    assert source.notes == (containing(1, "folder", "image"),)
+    (path / "labels.csv").write_text("photo,n\ncat/1.jpg,1\n")
+    assert [row["n"] for row in rows_of(open_it(path))] == ["1"]
 
 
 def test_image_of_a_format_that_is_not_read_is_refused(folder):

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from penstock.errors import SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source import json_document
 from penstock.source.json_document import JsonLayout, find_layout, split_rows
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
 from raising import containing, raises_with
 
@@ -35,7 +35,7 @@ def write(tmp_path):
 
 def refusal(path) -> SourceError:
     with pytest.raises(SourceError) as caught:
-        list(open_source(path, SourceOptions()).blocks())
+        list(open_source(path, TextFiles()).blocks())
     return caught.value
 
 
@@ -58,10 +58,10 @@ def test_object_with_one_array_of_objects_is_read_with_a_note(write, read, inden
     document = {"meta": {"rows": [1, 2]}, "data": ROWS, "empty": [], "tags": ["a"]}
     path = write(json.dumps(document, indent=indent))
     assert read(path)["s"] == READ["s"]
-    (note,) = open_source(path, SourceOptions()).notes
+    (note,) = open_source(path, TextFiles()).notes
     assert note == containing("pets.json", "'data'", "'meta'", "'empty'", "'tags'")
     alone = write(json.dumps({"data": ROWS}, indent=indent))
-    assert open_source(alone, SourceOptions()).notes == ()
+    assert open_source(alone, TextFiles()).notes == ()
 
 
 def test_object_with_several_arrays_of_objects_is_refused(write):
@@ -91,7 +91,7 @@ def test_lines_with_arrays_of_objects_stay_lines(write, read):
     rows = [{"id": 1, "boxes": [{"x": 1}]}, {"id": 2, "boxes": []}]
     path = write("".join(json.dumps(row) + "\n" for row in rows))
     assert read(path) == {"id": [1, 2], "boxes": [[{"x": 1}], []]}
-    assert open_source(write('{"id": 1, "boxes": [{"x": 1}]}\n', "a.jsonl"), SourceOptions()).notes == ()
+    assert open_source(write('{"id": 1, "boxes": [{"x": 1}]}\n', "a.jsonl"), TextFiles()).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_bad_item_is_refused_with_its_number(write, text, row, facts):
 
 def test_row_of_an_array_has_no_line(write):
     path = write(json.dumps(ROWS, indent=1))
-    block = next(open_source(path, SourceOptions()).blocks())
-    assert locate_row(block, 1, SourceOptions()) == (2, None)
+    block = next(open_source(path, TextFiles()).blocks())
+    assert locate_row(block, 1, TextFiles()) == (2, None)
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])

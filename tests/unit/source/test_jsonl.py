@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 
 from penstock.errors import SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source import jsonl
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.source.row_location import locate_row
 from raising import containing, mentions
 
@@ -40,7 +40,7 @@ in_pieces = pytest.mark.parametrize("pieces", ["whole", "small"], indirect=True)
 
 def refusal(path) -> SourceError:
     with pytest.raises(SourceError) as caught:
-        list(open_source(path, SourceOptions()).blocks())
+        list(open_source(path, TextFiles()).blocks())
     assert caught.value.path == str(path)
     return caught.value
 
@@ -56,7 +56,7 @@ def test_lines_are_rows_and_fields_that_do_not_exist_are_missing(write, read, pi
 def test_ints_and_floats_of_one_field_are_floats_everywhere(write, read, pieces):
     path = write({"a": 1, "l": [1]}, {"a": 2.5, "l": []}, {"a": 3, "l": [0.5]})
     assert read(path) == {"a": [1.0, 2.5, 3.0], "l": [[1.0], [], [0.5]]}
-    types = {block.columns["a"].type for block in open_source(path, SourceOptions()).blocks()}
+    types = {block.columns["a"].type for block in open_source(path, TextFiles()).blocks()}
     assert types == {pa.float64()}
 
 
@@ -118,8 +118,8 @@ def test_file_without_rows_or_columns_is_refused(tmp_path, text, facts):
 
 def test_row_after_blank_lines_is_located(write):
     path = write({"a": 1}, "", " ", {"a": 2})
-    block = next(open_source(path, SourceOptions()).blocks())
-    assert locate_row(block, 1, SourceOptions()) == (2, 4)
+    block = next(open_source(path, TextFiles()).blocks())
+    assert locate_row(block, 1, TextFiles()) == (2, 4)
 
 
 def test_several_files_share_their_fields(write, read):

@@ -1,4 +1,4 @@
-"""What is no source, and what is one of TFRecords."""
+"""Values that are not a source, and sources of TFRecords."""
 
 import os
 
@@ -6,36 +6,36 @@ import numpy as np
 import pytest
 
 from penstock.errors import NoSuchPathError, OptionError, PathError
+from penstock.settings.groups import TextFiles
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, raises_with
 
 
 @pytest.mark.parametrize("given", [None, 3, 2.5, True, b"pets.csv", bytearray(b"x"), object()])
-def test_what_is_no_source_is_refused(given):
+def test_value_that_is_not_a_source_is_refused(given):
     with raises_with(OptionError, "source"):
-        open_source(given, SourceOptions())
+        open_source(given, TextFiles())
 
 
 def test_bare_array_gets_advice():
     with raises_with(OptionError, got="array([[0., 0.], [0., 0.], [0., 0.]])"):
-        open_source(np.zeros((3, 2)), SourceOptions())
+        open_source(np.zeros((3, 2)), TextFiles())
 
 
 def test_path_that_does_not_exist_names_the_nearest(tmp_path):
     (tmp_path / "pets.csv").write_text("a\n1\n")
     with raises_with(NoSuchPathError, f"'{tmp_path / 'pets.csv'}'"):
-        open_source(tmp_path / "pet.csv", SourceOptions())
+        open_source(tmp_path / "pet.csv", TextFiles())
     with raises_with(NoSuchPathError, path=str(tmp_path / "*.parquet")):
-        open_source(str(tmp_path / "*.parquet"), SourceOptions())
+        open_source(str(tmp_path / "*.parquet"), TextFiles())
     with raises_with(OptionError, got="ftp://"):
-        open_source("ftp://bucket/pets.csv", SourceOptions())
+        open_source("ftp://bucket/pets.csv", TextFiles())
 
 
 def test_pipe_and_mixed_list_are_refused(tmp_path):
     os.mkfifo(tmp_path / "pets.csv")
     with raises_with(PathError, path=str(tmp_path / "pets.csv")):
-        open_source(tmp_path / "pets.csv", SourceOptions())
+        open_source(tmp_path / "pets.csv", TextFiles())
     (tmp_path / "a.csv").write_text("a\n1\n")
     with raises_with(OptionError, got=containing("1}")):
-        open_source([tmp_path / "a.csv", {"a": 1}], SourceOptions())
+        open_source([tmp_path / "a.csv", {"a": 1}], TextFiles())

@@ -14,7 +14,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, OptionError, SourceError
+from raising import raises_with
 from store_server import put_object
+from tar_files import make_samples, pack, write_tar
 
 COLUMNS = {"height": np.arange(400) * 0.25, "sold": np.arange(400) % 2}
 
@@ -70,6 +72,14 @@ def test_patterns_match_several_tables(tables, tmp_path):
     assert sum(len(dataset[name]) for name in dataset.splits) == 400
 
 
+def test_object_of_another_kind_is_refused_before_any_table_is_copied(tables, s3, tmp_path):
+    s3.clear()
+    with pytest.raises(OptionError) as caught:
+        ps.convert(["s3://animals/raw/pets.csv", "s3://animals/other/notes.txt"], tmp_path / "out")
+    assert caught.value.path == "s3://animals/other/notes.txt"
+    assert not [each for each in s3.requests if each.method == "GET" and each.key.endswith(".csv")]
+
+
 def test_a_data_set_in_a_store_is_a_source(tables, tmp_path):
     first = ps.convert("s3://animals/raw/pets.csv", "s3://animals/out", target="sold")
     again = ps.convert("s3://animals/out", tmp_path / "again")
@@ -87,7 +97,7 @@ def test_a_data_set_in_a_store_is_a_source(tables, tmp_path):
         ("s3://animals/other", SourceError),
     ],
 )
-def test_what_cannot_be_read_is_refused(tables, tmp_path, source, kind):
+def test_source_that_cannot_be_read_is_refused(tables, tmp_path, source, kind):
     with pytest.raises(kind):
         ps.convert(source, tmp_path / "out", target="sold")
 
@@ -95,3 +105,18 @@ def test_what_cannot_be_read_is_refused(tables, tmp_path, source, kind):
 def test_local_and_remote_paths_in_one_list_are_refused(tables, tmp_path):
     with pytest.raises(OptionError):
         ps.convert(["s3://animals/raw/pets.csv", tables / "pets.csv"], tmp_path / "out", target="sold")
+
+
+def test_webdataset_archives_in_a_store_give_the_shards_of_their_copies(s3, s3_port, tmp_path):
+    for number in range(2):
+        path = write_tar(tmp_path / f"pets-{number}.tar.gz", make_samples(20, 20 * number))
+        put_object(s3_port, "animals", f"samples/{path.name}", path.read_bytes())
+    near = ps.convert(str(tmp_path / "pets-*.tar.gz"), tmp_path / "near", target="cls")
+    for number, given in enumerate(("s3://animals/samples", "s3://animals/samples/*.tar.gz")):
+        found = ps.convert(given, tmp_path / f"out{number}", target="cls")
+        assert [each.sha256 for each in found.manifest.shards()] == [
+            each.sha256 for each in near.manifest.shards()
+        ]
+    put_object(s3_port, "animals", "broken/a.tar", pack(make_samples(3))[:700])
+    with raises_with(SourceError, path="s3://animals/broken/a.tar"):
+        ps.convert("s3://animals/broken/a.tar", tmp_path / "out", target="cls")

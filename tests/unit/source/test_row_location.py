@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from penstock.errors import SourceError, name_location
+from penstock.settings.groups import TextFiles
 from penstock.source.block import Block
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.source.row_location import RowLines, locate_row
 from raising import mentions
 
-OPTIONS = SourceOptions()
+OPTIONS = TextFiles()
 
 
 def test_row_of_a_file_without_lines_and_of_memory(tmp_path):

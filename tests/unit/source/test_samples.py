@@ -12,11 +12,11 @@ import pytest
 from PIL import Image
 
 from penstock.errors import OptionError, SourceError
+from penstock.settings.groups import TextFiles
 from penstock.source import samples
 from penstock.source.block import BLOCK_BYTES
 from penstock.source.column import make_column
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, mentions, raises_with
 
 ROWS = [{"n": 1, "s": "x"}, {"n": None}, {"s": "z", "l": [1]}]
@@ -47,11 +47,11 @@ def _small_blocks(monkeypatch):
 )
 def test_dicts_from_anywhere(read, make, is_repeatable):
     assert read(make()) == COLUMNS
-    assert open_source(make(), SourceOptions()).is_repeatable is is_repeatable
+    assert open_source(make(), TextFiles()).is_repeatable is is_repeatable
 
 
 def test_generator_is_not_read_twice():
-    source = open_source((row for row in ROWS), SourceOptions())
+    source = open_source((row for row in ROWS), TextFiles())
     list(source.blocks())
     with raises_with(SourceError, "generator read"):
         next(source.blocks())
@@ -115,7 +115,7 @@ def test_values_of_no_one_kind_stay_objects(values):
 @pytest.mark.usefixtures("_small_blocks")
 def test_types_stay_from_block_to_block():
     rows = [{"a": 0.5}, {"a": 1}, {"a": 2}, {"a": 3}, {"a": None}, {"a": None}]
-    blocks = list(open_source(rows, SourceOptions()).blocks())
+    blocks = list(open_source(rows, TextFiles()).blocks())
     assert [block.columns["a"].type for block in blocks] == [pa.float64()] * 3
     assert [value for block in blocks for value in block.columns["a"].to_pylist()] == [
         0.5,
@@ -130,7 +130,7 @@ def test_types_stay_from_block_to_block():
 @pytest.mark.usefixtures("_small_blocks")
 def test_key_that_appears_late_is_refused_naming_the_sample():
     with pytest.raises(SourceError) as caught:
-        list(open_source([{"name": 1}, {"name": 2}, {"name": 3}, {"nmae": 4}], SourceOptions()).blocks())
+        list(open_source([{"name": 1}, {"name": 2}, {"name": 3}, {"nmae": 4}], TextFiles()).blocks())
     assert (caught.value.row, caught.value.field) == (4, "nmae")
     assert mentions(caught.value, "row 4 key 'nmae' 'name'")
 
@@ -138,17 +138,17 @@ def test_key_that_appears_late_is_refused_naming_the_sample():
 @pytest.mark.parametrize("bad", [(1, 2), None, "x", [("a", 1)]])
 def test_sample_that_is_no_dict_is_refused_by_its_number(bad):
     with raises_with(SourceError, "row", row=2) as caught:
-        list(open_source([{"a": 1}, bad], SourceOptions()).blocks())
+        list(open_source([{"a": 1}, bad], TextFiles()).blocks())
     assert caught.value.row == 2
 
 
 def test_key_that_is_no_text_and_no_samples_are_refused():
     with raises_with(SourceError, got="1"):
-        list(open_source([{1: 2}], SourceOptions()).blocks())
+        list(open_source([{1: 2}], TextFiles()).blocks())
     with raises_with(SourceError, "rows generator"):
-        list(open_source((row for row in []), SourceOptions()).blocks())
+        list(open_source((row for row in []), TextFiles()).blocks())
     with raises_with(OptionError, got="[]"):
-        open_source([], SourceOptions())
+        open_source([], TextFiles())
 
 
 @pytest.mark.usefixtures("_small_blocks")
@@ -157,7 +157,7 @@ def test_error_of_the_users_code_passes_through_after_the_blocks_before_it():
         yield from [{"a": 1}, {"a": 2}, {"a": 3}]
         raise ZeroDivisionError("mine")
 
-    blocks = open_source(make, SourceOptions()).blocks()
+    blocks = open_source(make, TextFiles()).blocks()
     assert next(blocks).num_rows == 2
     with pytest.raises(ZeroDivisionError, match="mine"):
         next(blocks)
@@ -165,14 +165,14 @@ def test_error_of_the_users_code_passes_through_after_the_blocks_before_it():
 
 def test_large_values_make_small_blocks():
     rows = ({"a": bytes(BLOCK_BYTES // 16 * 5)} for _ in range(5))
-    assert [block.num_rows for block in open_source(rows, SourceOptions()).blocks()] == [3, 2]
+    assert [block.num_rows for block in open_source(rows, TextFiles()).blocks()] == [3, 2]
 
 
 def test_function_is_refused_if_it_needs_arguments_or_returns_nothing():
     with raises_with(OptionError, advice=containing("functools.partial")):
-        open_source(lambda path: [path], SourceOptions())
+        open_source(lambda path: [path], TextFiles())
     with raises_with(OptionError, got="None"):
-        next(open_source(lambda: None, SourceOptions()).blocks())
+        next(open_source(lambda: None, TextFiles()).blocks())
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_buffer_that_is_filled_again_gives_each_row_its_own(read, buffer, rows):
             sample["t"], sample["n"], sample["deep"] = buffer, i, (buffer,)
             yield sample
 
-    (block,) = open_source(refill(), SourceOptions()).blocks()
+    (block,) = open_source(refill(), TextFiles()).blocks()
     assert block.columns["n"].to_pylist() == [0, 1, 2]
     found = [value.as_py() if isinstance(value, pa.Scalar) else value for value in block.columns["t"]]
     assert [value.tolist() if isinstance(value, np.ndarray) else value for value in found] == rows
@@ -217,10 +217,10 @@ def nest(depth):
 
 @pytest.mark.parametrize("make", [lambda cell: [{"a": 1}, {"a": cell}], lambda cell: {"a": [1, cell]}])
 def test_lists_too_deep_in_one_another_are_refused_by_row(make):
-    list(open_source(make(nest(100)), SourceOptions()).blocks())
+    list(open_source(make(nest(100)), TextFiles()).blocks())
     for depth in (102, 50_000):
         with raises_with(SourceError, "row", field="a", row=2, expected=containing(100)) as caught:
-            list(open_source(make(nest(depth)), SourceOptions()).blocks())
+            list(open_source(make(nest(depth)), TextFiles()).blocks())
         assert caught.value.field == "a"
 
 

@@ -14,14 +14,14 @@ from PIL import Image
 import datasets
 from penstock.errors import OptionError, SourceError
 from penstock.schema.scalar import Category
+from penstock.settings.groups import TextFiles
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from raising import containing, raises_with
 
 
 def blocks_of(given):
-    return list(open_source(given, SourceOptions()).blocks())
+    return list(open_source(given, TextFiles()).blocks())
 
 
 def test_arrow_table_is_cut_into_views(read):
@@ -88,7 +88,7 @@ def test_record_batch_and_reader(read):
     batch = pa.record_batch({"n": [1, 2]})
     assert read(batch) == {"n": [1, 2]}
     reader = pa.RecordBatchReader.from_batches(batch.schema, [batch, batch])
-    source = open_source(reader, SourceOptions())
+    source = open_source(reader, TextFiles())
     assert (source.is_repeatable, source.name) == (False, "RecordBatchReader")
     assert [block.columns["n"].to_pylist() for block in source.blocks()] == [[1, 2, 1, 2]]
     with raises_with(SourceError, "RecordBatchReader read"):
@@ -97,12 +97,12 @@ def test_record_batch_and_reader(read):
 
 def test_duplicate_column_and_empty_table_are_refused():
     with raises_with(SourceError, "column 1", field="a"):
-        open_source(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), SourceOptions())
+        open_source(pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"]), TextFiles())
     with raises_with(SourceError, "rows Table"):
         blocks_of(pa.table({"a": pa.array([], pa.int64())}))
 
 
-def test_pandas_frame_keeps_values_and_knows_what_is_missing(read):
+def test_pandas_frame_keeps_values_and_knows_missing_values(read):
     array = np.zeros((2, 2))
     frame = pd.DataFrame(
         {
@@ -146,10 +146,10 @@ def test_pandas_index_is_a_column_if_it_has_a_name(read):
     frame = pd.DataFrame({"n": [1, 2]}, index=pd.Index(["a", "b"], name="id"))
     assert read(frame) == {"id": ["a", "b"], "n": [1, 2]}
     frame.index.name = None
-    source = open_source(frame, SourceOptions())
+    source = open_source(frame, TextFiles())
     assert list(next(source.blocks()).columns) == ["n"]
     assert source.notes == (containing("DataFrame", "name"),)
-    assert open_source(pd.DataFrame({0: [1]}), SourceOptions()).notes == ()
+    assert open_source(pd.DataFrame({0: [1]}), TextFiles()).notes == ()
     assert read(pd.DataFrame({0: [1]})) == {"0": [1]}
 
 
@@ -204,16 +204,16 @@ def test_hugging_face_features_arrive_as_stored():
 def test_several_splits_and_single_columns_are_refused_with_advice():
     data = datasets.Dataset.from_dict({"n": [1]})
     with raises_with(OptionError, "splits 'train' 'test'"):
-        open_source(datasets.DatasetDict({"train": data, "test": data}), SourceOptions())
+        open_source(datasets.DatasetDict({"train": data, "test": data}), TextFiles())
     for series in (pd.Series([1]), pl.Series([1])):
         with raises_with(OptionError, ".to_frame()"):
-            open_source(series, SourceOptions())
+            open_source(series, TextFiles())
 
 
 def test_class_labels_are_named_and_none_is_missing():
     features = datasets.Features({"y": datasets.ClassLabel(names=["cat", "ant"])})
     data = datasets.Dataset.from_dict({"y": [1, 0, -1]}, features=features)
-    source = open_source(data, SourceOptions())
+    source = open_source(data, TextFiles())
     assert [block.columns["y"].to_pylist() for block in source.blocks()] == [["ant", "cat", None]]
     assert source.declared == {"y": Category(values=("ant", "cat"))}
 
@@ -221,7 +221,7 @@ def test_class_labels_are_named_and_none_is_missing():
 def test_hugging_face_transform_is_refused_and_chosen_columns_are_kept(read):
     data = datasets.Dataset.from_dict({"n": [1], "m": [2]})
     with raises_with(SourceError, ".map()"):
-        open_source(data.with_transform(lambda rows: rows), SourceOptions())
+        open_source(data.with_transform(lambda rows: rows), TextFiles())
     assert read(data.with_format("numpy", columns=["m"])) == {"m": [2]}
 
 
@@ -235,7 +235,7 @@ def test_hugging_face_transform_is_refused_and_chosen_columns_are_kept(read):
 def test_polars_column_that_arrow_lacks_is_refused_by_name(series, kind):
     frame = pl.DataFrame([pl.Series("n", [1, 2]), series])
     with raises_with(SourceError, f"'e' Arrow {kind}", field="e"):
-        open_source(frame, SourceOptions())
+        open_source(frame, TextFiles())
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_polars_column_that_arrow_lacks_is_refused_by_name(series, kind):
     ],
 )
 def test_column_kept_as_codes_is_declared_a_category(given, dtype):
-    assert open_source(given, SourceOptions()).declared == {"c": Category(dtype)}
+    assert open_source(given, TextFiles()).declared == {"c": Category(dtype)}
 
 
 def test_codes_of_floats_or_of_many_values_declare_nothing():
     many = pa.array([str(i) for i in range(10_001)]).dictionary_encode()
-    assert open_source(pa.table({"c": many}), SourceOptions()).declared == {}
-    assert open_source(pd.DataFrame({"c": pd.Categorical([1.5])}), SourceOptions()).declared == {}
+    assert open_source(pa.table({"c": many}), TextFiles()).declared == {}
+    assert open_source(pd.DataFrame({"c": pd.Categorical([1.5])}), TextFiles()).declared == {}
 
 
 def test_pandas_dates_beside_times_are_times_and_periods_are_text(read):
@@ -267,5 +267,5 @@ def test_pandas_dates_beside_times_are_times_and_periods_are_text(read):
         "p": ["2024-01", None, "2024-03"],
     }
     assert read(frame.astype({"p": "category"}))["p"] == ["2024-01", None, "2024-03"]
-    notes = open_source(frame, SourceOptions()).notes
+    notes = open_source(frame, TextFiles()).notes
     assert notes == (containing("'p'", "text"),)

@@ -30,7 +30,7 @@ def lists(values, lengths, present=None) -> Ragged:
     return Ragged(values, np.cumsum([0, *lengths]), present)
 
 
-def tell(field, *columns, keep=None) -> FieldStatistics:
+def measure(field, *columns, keep=None) -> FieldStatistics:
     """Return the statistics of one field whose column comes in some blocks."""
     schema = Schema({"field": field})
     statistics = Statistics(schema)
@@ -40,16 +40,16 @@ def tell(field, *columns, keep=None) -> FieldStatistics:
         statistics.merge(measure_block(schema, {"field": column}, keep, keys))
         first += len(column)
     form = json.loads(json.dumps(statistics.to_json(), allow_nan=False))
-    told = statistics.fields()["field"]
+    found = statistics.fields()["field"]
     loaded = load_statistics(form)["field"]
-    assert repr(loaded) == repr(told)  # not ==: NaN is no NaN
-    return told
+    assert repr(loaded) == repr(found)  # not ==: NaN is no NaN
+    return found
 
 
 def test_numbers_have_count_range_and_spread():
-    told = tell(Number("int64"), Dense(np.array([4, 0, 2])), Dense(np.array([0, -1])))
-    values = told.values
-    assert (told.count, told.missing, values.num_values, values.num_zero) == (5, 0, 5, 2)
+    found = measure(Number("int64"), Dense(np.array([4, 0, 2])), Dense(np.array([0, -1])))
+    values = found.values
+    assert (found.count, found.missing, values.num_values, values.num_zero) == (5, 0, 5, 2)
     assert (values.min, values.max, values.mean) == (-1, 4, 1.0)
     assert values.deviation == pytest.approx(np.std([4, 0, 2, 0, -1]))
     assert values.quantiles == pytest.approx(np.quantile([4, 0, 2, 0, -1], quantiles.QUANTILES))
@@ -58,47 +58,47 @@ def test_numbers_have_count_range_and_spread():
 
 def test_numbers_that_are_not_finite_are_counted_and_left_out():
     given = np.array([1.0, np.nan, np.inf, 3.0, -np.inf, np.nan], np.float32)
-    values = tell(Number(), Dense(given)).values
+    values = measure(Number(), Dense(given)).values
     assert (values.num_values, values.num_nan, values.num_inf, values.num_sampled) == (6, 2, 2, 2)
     assert (values.min, values.max, values.mean, values.deviation) == (1.0, 3.0, 2.0, 1.0)
     assert values.quantiles[4] == 2.0
 
 
-def test_numbers_of_which_none_is_finite_have_no_mean():
-    values = tell(Number(), Dense(np.array([np.nan, np.inf], np.float32))).values
+def test_numbers_without_a_finite_one_have_no_mean():
+    values = measure(Number(), Dense(np.array([np.nan, np.inf], np.float32))).values
     assert (values.mean, values.min, values.deviation, values.quantiles) == (None, None, None, None)
 
 
 def test_doubles_at_the_end_of_their_range_make_no_warning_and_no_wrong_mean():
     largest = np.finfo(np.float64).max
-    values = tell(Number("float64"), Dense(np.array([largest, largest]))).values
+    values = measure(Number("float64"), Dense(np.array([largest, largest]))).values
     assert values.mean == largest
     assert values.quantiles == (largest,) * len(quantiles.QUANTILES)
-    far = tell(Number("float64"), Dense(np.array([largest, -largest]))).values
+    far = measure(Number("float64"), Dense(np.array([largest, -largest]))).values
     assert math.isinf(far.deviation)
 
 
 def test_integers_of_64_bits_keep_their_extremes():
     edges = np.array([-(2**63), 2**63 - 1])
-    values = tell(Number("int64"), Dense(edges)).values
+    values = measure(Number("int64"), Dense(edges)).values
     assert (values.min, values.max) == (-(2**63), 2**63 - 1)
 
 
 def test_rows_that_lack_the_field_count_as_missing_and_nothing_else():
     present = np.array([True, False, True])
-    told = tell(Number(optional=True), Dense(np.array([1, 99, 3], np.float32), present))
-    assert (told.count, told.missing, told.values.mean, told.values.max) == (2, 1, 2.0, 3.0)
-    told = tell(Number(optional=True), Dense(np.zeros(2, np.float32), np.zeros(2, bool)))
-    assert (told.count, told.missing, told.values) == (0, 2, None)
+    found = measure(Number(optional=True), Dense(np.array([1, 99, 3], np.float32), present))
+    assert (found.count, found.missing, found.values.mean, found.values.max) == (2, 1, 2.0, 3.0)
+    found = measure(Number(optional=True), Dense(np.zeros(2, np.float32), np.zeros(2, bool)))
+    assert (found.count, found.missing, found.values) == (0, 2, None)
 
 
 def test_rows_that_are_not_kept_count_as_nothing():
     keep = np.array([True, False, True])
     present = np.array([True, True, False])
-    told = tell(Number(optional=True), Dense(np.array([1, 99, 3], np.float32), present), keep=keep)
-    assert (told.count, told.missing, told.values.max) == (1, 1, 1.0)
-    told = tell(Category(), strings([b"a", b"b", b"a"]), keep=keep)
-    assert told.frequencies.values == ("a",)
+    found = measure(Number(optional=True), Dense(np.array([1, 99, 3], np.float32), present), keep=keep)
+    assert (found.count, found.missing, found.values.max) == (1, 1, 1.0)
+    found = measure(Category(), strings([b"a", b"b", b"a"]), keep=keep)
+    assert found.frequencies.values == ("a",)
 
 
 def test_sample_is_the_rows_with_the_smallest_keys_however_they_are_cut(monkeypatch):
@@ -108,7 +108,7 @@ def test_sample_is_the_rows_with_the_smallest_keys_however_they_are_cut(monkeypa
     smallest = np.argsort(_native.mix_rows(0, 0, 1000))[:50]
     wanted = pytest.approx(np.quantile(numbers[smallest], quantiles.QUANTILES))
     for cuts in ([], [500], [3, 100, 101, 700], list(range(10, 1000, 10))):
-        values = tell(Number("float64"), *(Dense(part) for part in np.split(numbers, cuts))).values
+        values = measure(Number("float64"), *(Dense(part) for part in np.split(numbers, cuts))).values
         assert values.quantiles == wanted
         assert values.num_sampled == 50
 
@@ -117,25 +117,25 @@ def test_sample_of_a_field_that_is_often_missing_is_of_the_rows_that_have_it(mon
     monkeypatch.setattr(quantiles, "SAMPLE_ROWS", 50)
     monkeypatch.setattr("penstock.statistics.quantiles.SAMPLE_ROWS", 50)
     present = np.arange(1000) % 20 == 0
-    values = tell(Number("float64", optional=True), Dense(np.arange(1000.0), present)).values
+    values = measure(Number("float64", optional=True), Dense(np.arange(1000.0), present)).values
     assert (values.num_sampled, values.quantiles[4]) == (50, np.median(np.arange(0, 1000, 20)))
 
 
 def test_categories_have_their_values_most_frequent_first():
-    told = tell(Category(), strings([b"dog", b"cat", b"dog"]), strings([b"ant", b"", b"\xff"]))
-    found = told.frequencies
+    columns = strings([b"dog", b"cat", b"dog"]), strings([b"ant", b"", b"\xff"])
+    found = measure(Category(), *columns).frequencies
     assert found.values == ("dog", "", "ant", "cat", b"\xff")
     assert (found.counts, found.num_distinct, found.is_complete) == ((2, 1, 1, 1, 1), 5, True)
 
 
 def test_categories_of_ints_have_ints_as_values():
-    found = tell(Category("int64"), Dense(np.array([7, -1, 7]))).frequencies
+    found = measure(Category("int64"), Dense(np.array([7, -1, 7]))).frequencies
     assert (found.values, found.counts) == ((7, -1), (2, 1))
 
 
 def test_categories_with_too_many_values_are_cut_and_marked_incomplete():
     long = b"x" * (frequency.MAX_VALUE_BYTES + 1)
-    found = tell(Category(), strings([b"a", long, b"a"])).frequencies
+    found = measure(Category(), strings([b"a", long, b"a"])).frequencies
     assert (found.values, found.counts, found.is_complete) == (("a",), (2,), False)
 
 
@@ -158,84 +158,94 @@ def test_frequent_values_among_too_many_are_found_with_lower_bounds():
 
 
 def test_texts_have_bytes_and_characters():
-    told = tell(Text(), strings(["né".encode(), b"", "日本語".encode(), b"abcd"]))
-    assert (told.bytes.min, told.bytes.max, told.bytes.mean, told.bytes.num_zero) == (0, 9, 4.0, 1)
-    assert (told.characters.min, told.characters.max, told.characters.mean) == (0, 4, 2.25)
-    assert told.bytes.quantiles[4] == 3.5
+    found = measure(Text(), strings(["né".encode(), b"", "日本語".encode(), b"abcd"]))
+    assert (found.bytes.min, found.bytes.max, found.bytes.mean, found.bytes.num_zero) == (0, 9, 4.0, 1)
+    assert (found.characters.min, found.characters.max, found.characters.mean) == (0, 4, 2.25)
+    assert found.bytes.quantiles[4] == 3.5
 
 
 def test_texts_that_are_not_contiguous_have_the_same_statistics():
     arena = np.frombuffer("né…日本語".encode(), np.uint8)
-    told = tell(Text(), Bytes(arena, np.array([6, 0, 6]), np.array([15, 3, 6])))
-    assert (told.bytes.max, told.characters.max, told.characters.mean) == (9, 3, 5 / 3)
+    found = measure(Text(), Bytes(arena, np.array([6, 0, 6]), np.array([15, 3, 6])))
+    assert (found.bytes.max, found.characters.max, found.characters.mean) == (9, 3, 5 / 3)
 
 
 def test_deferred_texts_have_the_statistics_of_their_values():
     values = ["né".encode(), memoryview(b"abc")]
     column = Deferred(np.array([3, 3]), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint64), values=values)
-    told = tell(Text(), column)
-    assert (told.bytes.mean, told.characters.mean) == (3.0, 2.5)
+    found = measure(Text(), column)
+    assert (found.bytes.mean, found.characters.mean) == (3.0, 2.5)
 
 
 def test_lists_of_ints_have_lengths_values_and_frequencies():
-    told = tell(Sequence("int64"), lists(np.array([3, 3, 1]), [2, 0, 1]), lists(np.array([5]), [1]))
-    assert (told.lengths.min, told.lengths.max, told.lengths.mean, told.lengths.num_zero) == (0, 2, 1.0, 1)
-    assert (told.values.num_values, told.values.mean) == (4, 3.0)
-    assert dict(zip(told.frequencies.values, told.frequencies.counts, strict=True)) == {3: 2, 1: 1, 5: 1}
+    found = measure(Sequence("int64"), lists(np.array([3, 3, 1]), [2, 0, 1]), lists(np.array([5]), [1]))
+    assert (found.lengths.min, found.lengths.max, found.lengths.mean, found.lengths.num_zero) == (
+        0,
+        2,
+        1.0,
+        1,
+    )
+    assert (found.values.num_values, found.values.mean) == (4, 3.0)
+    assert dict(zip(found.frequencies.values, found.frequencies.counts, strict=True)) == {3: 2, 1: 1, 5: 1}
 
 
 def test_lists_of_rows_that_are_left_out_are_left_out():
     keep = np.array([True, False, True])
     column = lists(np.array([1, 2, 9, 9, 3]), [2, 2, 1])
-    told = tell(Sequence("int64"), column, keep=keep)
-    assert (told.values.max, told.lengths.mean, told.frequencies.values) == (3, 1.5, (1, 2, 3))
-    told = tell(Sequence("string"), lists(strings([b"a", b"b", b"c", b"c", b"a"]), [2, 2, 1]), keep=keep)
-    assert told.frequencies.values == ("a", "b")
+    found = measure(Sequence("int64"), column, keep=keep)
+    assert (found.values.max, found.lengths.mean, found.frequencies.values) == (3, 1.5, (1, 2, 3))
+    found = measure(Sequence("string"), lists(strings([b"a", b"b", b"c", b"c", b"a"]), [2, 2, 1]), keep=keep)
+    assert found.frequencies.values == ("a", "b")
 
 
 def test_long_lists_are_sampled_at_even_distances():
-    values = tell(Sequence("float32"), lists(np.arange(1600, dtype=np.float32), [1600])).values
+    values = measure(Sequence("float32"), lists(np.arange(1600, dtype=np.float32), [1600])).values
     assert (values.num_sampled, values.num_values, values.max) == (16, 1600, 1599.0)
     assert values.quantiles[4] == 750.0
 
 
 def test_lists_of_bytes_have_the_sizes_of_their_items():
-    told = tell(Sequence("bytes"), lists(strings([b"abc", b"", b"x"]), [2, 1]))
-    assert (told.bytes.num_values, told.bytes.mean, told.frequencies) == (3, 4 / 3, None)
+    found = measure(Sequence("bytes"), lists(strings([b"abc", b"", b"x"]), [2, 1]))
+    assert (found.bytes.num_values, found.bytes.mean, found.frequencies) == (3, 4 / 3, None)
 
 
 def test_steps_of_one_length_have_statistics_per_element():
     steps = np.array([[1, 10], [2, 20], [3, 60]], np.float32)
-    told = tell(Sequence("float32", (2,), "feature_list"), lists(steps, [2, 1]))
-    assert (told.lengths.mean, told.values.num_values, told.values.mean) == (1.5, 6, 16.0)
-    assert told.elements.means.tolist() == [2.0, 30.0]
+    found = measure(Sequence("float32", (2,), "feature_list"), lists(steps, [2, 1]))
+    assert (found.lengths.mean, found.values.num_values, found.values.mean) == (1.5, 6, 16.0)
+    assert found.elements.means.tolist() == [2.0, 30.0]
 
 
 def test_steps_of_any_length_have_statistics_of_all_values():
     inner = lists(np.array([1, 2, 3]), [1, 2])
-    told = tell(Sequence("int64", None, "feature_list"), lists(inner, [0, 2]))
-    assert (told.lengths.max, told.values.num_values, told.values.mean) == (2, 3, 2.0)
+    found = measure(Sequence("int64", None, "feature_list"), lists(inner, [0, 2]))
+    assert (found.lengths.max, found.values.num_values, found.values.mean) == (2, 3, 2.0)
 
 
 def test_tensors_have_statistics_as_a_whole_and_per_element():
     array = np.arange(12, dtype=np.uint8).reshape(3, 2, 2)
-    told = tell(Tensor((2, 2), "uint8", "raw"), Dense(array[:1]), Dense(array[1:]))
-    assert (told.values.num_values, told.values.mean, told.values.min, told.values.max) == (12, 5.5, 0, 11)
-    assert told.elements.means.tolist() == [4.0, 5.0, 6.0, 7.0]
-    assert told.elements.deviations == pytest.approx(array.reshape(3, 4).std(axis=0))
+    found = measure(Tensor((2, 2), "uint8", "raw"), Dense(array[:1]), Dense(array[1:]))
+    assert (found.values.num_values, found.values.mean, found.values.min, found.values.max) == (
+        12,
+        5.5,
+        0,
+        11,
+    )
+    assert found.elements.means.tolist() == [4.0, 5.0, 6.0, 7.0]
+    assert found.elements.deviations == pytest.approx(array.reshape(3, 4).std(axis=0))
 
 
-def test_elements_that_are_not_finite_are_left_out_of_their_own_mean():
+def test_elements_that_are_not_finite_are_left_out_of_their_mean():
     array = np.array([[1, np.nan], [3, 5], [np.inf, 7]], np.float32)
-    told = tell(Tensor((2,)), Dense(array))
-    assert told.elements.means.tolist() == [2.0, 6.0]
-    assert told.elements.deviations.tolist() == [1.0, 1.0]
-    assert (told.values.num_nan, told.values.num_inf) == (1, 1)
+    found = measure(Tensor((2,)), Dense(array))
+    assert found.elements.means.tolist() == [2.0, 6.0]
+    assert found.elements.deviations.tolist() == [1.0, 1.0]
+    assert (found.values.num_nan, found.values.num_inf) == (1, 1)
 
 
 def test_large_tensors_have_statistics_as_a_whole_only():
-    told = tell(Tensor((5000,), "bool"), Dense(np.ones((2, 5000), bool)))
-    assert (told.elements, told.values.mean, told.values.max) == (None, 1.0, 1)
+    found = measure(Tensor((5000,), "bool"), Dense(np.ones((2, 5000), bool)))
+    assert (found.elements, found.values.mean, found.values.max) == (None, 1.0, 1)
 
 
 def test_images_have_sizes_and_formats():
@@ -247,10 +257,10 @@ def test_images_have_sizes_and_formats():
         + b"\x08\x02\0\0\0"
     )
     gif = b"GIF89a" + (32).to_bytes(2, "little") + (16).to_bytes(2, "little") + b"\0\0\0"
-    told = tell(Image(), strings([png, gif, b"no image"]))
-    assert (told.widths.mean, told.heights.mean, told.bytes.num_values) == (48.0, 32.0, 3)
-    assert (told.formats.values, told.formats.counts) == (("gif", "png"), (1, 1))
-    again = tell(
+    found = measure(Image(), strings([png, gif, b"no image"]))
+    assert (found.widths.mean, found.heights.mean, found.bytes.num_values) == (48.0, 32.0, 3)
+    assert (found.formats.values, found.formats.counts) == (("gif", "png"), (1, 1))
+    again = measure(
         Image(),
         Deferred(np.array([33, 13]), np.zeros(2, np.uint64), np.zeros((2, 2), np.uint64), values=[png, gif]),
     )
@@ -266,14 +276,14 @@ def test_images_in_files_have_the_sizes_found_when_they_were_opened():
         paths=["a", "b", "c"],
         pixels=pixels,
     )
-    told = tell(Image("jpeg"), column)
-    assert (told.bytes.mean, told.widths.mean, told.heights.num_values) == (20.0, 480.0, 2)
-    assert (told.formats.values, told.formats.counts) == (("jpeg",), (3,))
+    found = measure(Image("jpeg"), column)
+    assert (found.bytes.mean, found.widths.mean, found.heights.num_values) == (20.0, 480.0, 2)
+    assert (found.formats.values, found.formats.counts) == (("jpeg",), (3,))
 
 
 def test_bytes_have_their_sizes():
-    told = tell(BytesField(), strings([b"abc", b"\xff"]))
-    assert (told.bytes.mean, told.frequencies, told.characters) == (2.0, None, None)
+    found = measure(BytesField(), strings([b"abc", b"\xff"]))
+    assert (found.bytes.mean, found.frequencies, found.characters) == (2.0, None, None)
 
 
 def test_block_is_measured_once_and_merged_anywhere():
@@ -291,7 +301,7 @@ def test_block_is_measured_once_and_merged_anywhere():
 
 def test_merged_spread_of_close_numbers_far_from_zero_keeps_its_digits():
     near = np.arange(10_000.0) % 7
-    values = tell(Number("float64"), *(Dense(part) for part in np.array_split(near + 1e9, 13))).values
+    values = measure(Number("float64"), *(Dense(part) for part in np.array_split(near + 1e9, 13))).values
     assert values.deviation == pytest.approx(near.std(), rel=1e-10)  # from sums of squares: no digit is right
 
 
@@ -370,7 +380,7 @@ def count_words(*words, limit=4):
     return Frequency.of_strings(arena, stops - [len(word) for word in words], stops, None, limit)
 
 
-def test_counts_of_a_block_have_room_for_those_of_another_one():
+def test_counts_of_a_block_have_room_for_counts_of_another_one():
     merged = count_words("a", "b", "c", "c")
     merged.merge(count_words("d", "e", "f", "f", "f"))
     blank = Frequency(4)

@@ -33,7 +33,7 @@ def test_atomic_file_after_an_error_leaves_nothing(tmp_path) -> None:
 def test_atomic_file_onto_an_existing_one_is_refused(tmp_path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    with raises_with(PathError, advice=containing("name", "--overwrite")):
+    with raises_with(PathError, advice=containing("name", "overwrite=True")):
         AtomicFile(path)
     assert path.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 1
@@ -42,7 +42,7 @@ def test_atomic_file_onto_an_existing_one_is_refused(tmp_path) -> None:
 def test_atomic_file_onto_one_that_appears_meanwhile_is_refused(tmp_path) -> None:
     path = tmp_path / "file"
     with (
-        raises_with(PathError, advice=containing("--overwrite", "overwrite=True")),
+        raises_with(PathError, advice=containing("overwrite=True")),
         AtomicFile(path) as file,
     ):
         file.write(b"mine")
@@ -202,7 +202,7 @@ def reservation(request, monkeypatch):
 
 
 @pytest.mark.parametrize("num_bytes", [5, 3 * (1 << 20) + 7])
-def test_reserved_blocks_keep_what_is_there_and_end_in_zeros(num_bytes, reservation, tmp_path):
+def test_reserved_blocks_keep_the_content_and_end_in_zeros(num_bytes, reservation, tmp_path):
     with (tmp_path / "file").open("x+b", buffering=0) as file:
         file.write(b"abc")
         atomic.reserve_blocks(file.fileno(), num_bytes)

@@ -8,7 +8,7 @@ import pytest
 from penstock.storage.cache_folder import cache_folder, cache_path, make_room, write_cached
 
 
-def test_cache_folder_is_that_of_the_environment_variable(monkeypatch, tmp_path):
+def test_cache_folder_is_the_folder_of_the_environment_variable(monkeypatch, tmp_path):
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path / "given"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache_folder() == tmp_path / "given"
@@ -42,7 +42,7 @@ def test_cache_path_depends_on_sources_kinds_and_content(cache):
     assert paths[0].parent == cache / "index"
 
 
-def test_cache_path_of_a_link_is_that_of_its_target(cache, tmp_path):
+def test_cache_path_of_a_link_equals_the_path_of_its_target(cache, tmp_path):
     target = tmp_path / "a.tfrecord"
     target.touch()
     link = tmp_path / "link"
@@ -61,7 +61,7 @@ def test_write_cached_makes_the_folder_and_the_whole_file(tmp_path):
     assert [entry.name for entry in path.parent.iterdir()] == ["file"]
 
 
-def test_write_cached_replaces_what_was_there(tmp_path):
+def test_write_cached_replaces_the_old_file(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"before")
     assert write_cached(path, [b"after"])
@@ -96,7 +96,7 @@ def test_write_cached_onto_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("error", [OSError("the source is gone"), ValueError("damaged")])
-def test_write_cached_raises_what_its_chunks_raise_and_leaves_nothing(tmp_path, error):
+def test_write_cached_raises_errors_of_its_chunks_and_leaves_nothing(tmp_path, error):
     def chunks():
         yield b"some"
         raise error
@@ -119,7 +119,7 @@ def copies(tmp_path):
 @pytest.mark.parametrize(
     ("needed", "limit", "left"), [(100, 500, 4), (100, 499, 3), (100, 400, 3), (101, 400, 2), (400, 400, 0)]
 )
-def test_make_room_deletes_what_was_used_longest_ago(tmp_path, copies, needed, limit, left):
+def test_make_room_deletes_the_least_recently_used_files(tmp_path, copies, needed, limit, left):
     assert make_room(tmp_path, needed, limit)
     assert sorted(tmp_path.iterdir()) == copies[4 - left :]
 

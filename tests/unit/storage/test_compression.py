@@ -5,6 +5,7 @@ import zlib
 
 import pytest
 
+from each_case import each_case
 from penstock.storage.compression import FIRST_BYTES, find_compression, name_content
 from record_files import BASE, flip, header, open_split, write_plain
 
@@ -18,8 +19,8 @@ def test_compression_of_a_file_is_found(first, compression):
     assert find_compression(first[:FIRST_BYTES]) == compression
 
 
-@pytest.mark.parametrize("level", range(10))
-@pytest.mark.parametrize("window_bits", range(9, 16))
+@each_case("level", range(10))
+@each_case("window_bits", range(9, 16))
 def test_compression_of_any_level_and_window_is_found(level, window_bits):
     stream = zlib.compressobj(level, zlib.DEFLATED, window_bits)
     assert find_compression((stream.compress(BASE) + stream.flush())[:FIRST_BYTES]) == "zlib"
@@ -32,7 +33,7 @@ def test_compression_of_an_empty_stream_is_found():
     assert find_compression(zlib.compress(b"")) == "zlib"
 
 
-# Lengths whose first bytes, in little-endian order, are those of a gzip member or of a zlib stream.
+# Lengths whose first bytes, in little-endian order, look like a gzip member or a zlib stream.
 LOOKALIKES = {
     "gzip": 0x8B1F,
     "gzip with its method": 0x088B1F,

@@ -85,7 +85,7 @@ class BytesPath:
         (BytesPath(), "path[0] os.PathLike BytesPath"),
     ],
 )
-def test_what_is_no_path_is_refused(given, facts, folder, monkeypatch):
+def test_value_that_is_not_a_path_is_refused(given, facts, folder, monkeypatch):
     monkeypatch.chdir(folder)
     (folder / "a.tfrecord").touch()
     with raises_with(OptionError, facts):

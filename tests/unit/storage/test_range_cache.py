@@ -175,7 +175,7 @@ def test_processes_share_the_folder(tmp_path):
     assert sum(cached.find(number) is not None for number in range(120)) > 20
 
 
-def test_cache_is_that_of_the_option_or_of_the_environment(tmp_path, monkeypatch):
+def test_cache_follows_the_option_or_the_environment(tmp_path, monkeypatch):
     monkeypatch.setenv("PENSTOCK_CACHE", str(tmp_path))
     monkeypatch.delenv("PENSTOCK_STORE_CACHE_BYTES", raising=False)
     assert find_cache(None) is None

@@ -41,7 +41,7 @@ def open_object(cache, content, version="digest"):
 @pytest.mark.parametrize(
     ("start", "stop"), [(0, 1), (5, 999), (0, 1000), (999, 1001), (2500, 7321), (9999, 10345), (0, 10345)]
 )
-def test_ranges_equal_those_of_the_object_before_and_after_they_are_cached(s3, content, cache, start, stop):
+def test_ranges_equal_the_object_before_and_after_they_are_cached(s3, content, cache, start, stop):
     for num_requests in (1, 1):  # the second object finds all chunks
         assert open_object(cache, content).fetch(start, stop) == content[start:stop]
         assert s3.count() == num_requests

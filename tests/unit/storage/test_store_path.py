@@ -1,4 +1,4 @@
-"""Paths in object stores: what is parsed, what is refused, and which keys a pattern matches."""
+"""Paths in object stores: accepted paths, refused paths, and which keys a pattern matches."""
 
 from __future__ import annotations
 

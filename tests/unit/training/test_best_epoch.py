@@ -110,7 +110,7 @@ def make_penalized(method=None):
     return kind(x, dense(x))
 
 
-def test_validation_loss_without_penalties_has_a_name_of_its_own():
+def test_validation_loss_without_penalties_has_a_separate_name():
     model = make_penalized()
     model.compile("sgd", "mse")
     x, y = np.zeros((4, 1)), np.ones((4, 1))

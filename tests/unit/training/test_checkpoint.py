@@ -1,4 +1,4 @@
-"""States of a run: two are kept, the newest sound one is taken, and those of others are refused."""
+"""States of a run: two are kept, the newest sound one is taken, and states of other runs are refused."""
 
 import hashlib
 import json
@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.training.checkpoint import Checkpoint, Checkpoints, read_result
+from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.run_state import read_result
 from penstock.training.snapshot import Snapshot
 from raising import mentions, raises_with
 

@@ -1,4 +1,4 @@
-"""Class weights: what classes count, what is chosen by itself, what a person may say."""
+"""Class weights: what classes count, the automatic choice, and declared weights."""
 
 import math
 

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.model.task import Task
+from penstock.settings.training import TrainOptions
 from raising import raises_with
 
 keras = pytest.importorskip("keras")
@@ -18,6 +19,7 @@ from penstock.training.compilation import (  # noqa: E402
     WarmupCosine,
     compile_model,
     make_optimizer,
+    plan_compilation,
 )
 
 layers = keras.layers
@@ -130,6 +132,28 @@ def test_logs_of_several_targets_begin_with_the_target_and_losses_are_weighed():
     assert logs["price_mae"] == pytest.approx(np.mean(np.abs(predicted - Y["price"])), rel=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("options", "days"),
+    [
+        ({"unit": "days"}, 1.0),
+        ({"unit": "days", "method": "standardize", "shift": 19_000.0, "factor": 0.01}, 100.0),
+        ({"unit": "microseconds", "method": "standardize", "factor": 1 / 172_800_000_000}, 2.0),
+        ({"unit": "days", "method": "log1p", "factor": 0.01}, 1.0),
+    ],
+)
+def test_errors_of_dates_are_in_days(options, days):
+    task = {"due": Task("due", "regression", **options)}
+    inputs = {"x": keras.Input((2,), name="x")}
+    model = keras.Model(inputs, {"due": layers.Dense(1, name="due")(inputs["x"])})
+    compile_model(model, task, CompilePlan())
+    truth = np.array([0, 1, -1, 2, 0.5, 3], np.float32)
+    for _ in range(2):  # the second batch counts alone
+        logs = model.test_on_batch(X, truth, return_dict=True)
+    errors = days * (model.predict_on_batch(X)["due"][:, 0] - truth)
+    assert logs["mae"] == pytest.approx(np.mean(np.abs(errors)), rel=1e-5)
+    assert logs["rmse"] == pytest.approx(np.sqrt(np.mean(errors**2)), rel=1e-5)
+
+
 def test_weights_of_a_batch_count_in_loss_and_metrics_of_each_target():
     weights = {"adopted": np.array([1, 0, 0, 0, 0, 0], np.float32), "price": np.ones(6, np.float32)}
     model = make_model("adopted", "price")
@@ -141,7 +165,7 @@ def test_weights_of_a_batch_count_in_loss_and_metrics_of_each_target():
     assert logs["adopted_accuracy"] == float(chance < 0.5)
 
 
-def test_metrics_of_logits_are_those_of_their_probabilities():
+def test_metrics_of_logits_equal_metrics_of_their_probabilities():
     plain, squashed = make_model("adopted", activation="linear"), make_model("adopted")
     squashed.set_weights(plain.get_weights())
     found = []
@@ -181,6 +205,22 @@ def test_training_makes_the_loss_of_every_target_smaller():
 def test_plan_with_a_value_that_it_cannot_have_is_refused(options, facts):
     with raises_with(OptionError, facts):
         CompilePlan(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "last"),
+    [
+        ({"schedule": "cosine"}, 0.01),
+        ({"schedule": "one_cycle"}, 0.001),
+        ({"schedule": "cosine", "final_rate": 0}, 0.0),
+        ({"schedule": "one_cycle", "final_rate": 0.5}, 0.5),
+        ({"schedule": "constant", "final_rate": 0.5}, 1.0),
+    ],
+)
+def test_schedule_ends_with_the_final_rate(options, last):
+    plan = plan_compilation(TrainOptions(learning_rate=0.1, **options), 100)
+    rate = WarmupCosine(plan.learning_rate, plan.warmup_steps, plan.total_steps, plan.floor)
+    assert float(rate(100)) == pytest.approx(0.1 * last)
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_binary_loss_of_each_record_is_its_cross_entropy(given):
     assert weighed == pytest.approx((entropy(RIGHT) * WEIGHTS).mean(), rel=1e-5)
 
 
-def test_binary_loss_of_logits_is_that_of_their_probabilities():
+def test_binary_loss_of_logits_equals_the_loss_of_their_probabilities():
     logits = np.log(CHANCES / (1 - CHANCES))[:, None]
     found = measure(TaskLoss(BINARY, from_logits=True), CODES, logits)
     assert found == pytest.approx(entropy(RIGHT).mean(), rel=1e-5)

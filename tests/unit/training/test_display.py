@@ -91,7 +91,7 @@ def test_step_called_often_is_drawn_ten_times_a_second(terminal) -> None:
         (6, "epoch"),
     ],
 )
-def test_step_on_a_narrow_terminal_leaves_out_what_matters_less(terminal, columns, line) -> None:
+def test_step_on_a_narrow_terminal_leaves_out_less_important_figures(terminal, columns, line) -> None:
     show(terminal, columns).step(look_at())
     (shown,) = terminal.lines
     assert re.sub("[█░]+", "", shown) == line
@@ -210,7 +210,7 @@ def test_pipe_gets_a_plain_line_an_epoch(kind, monkeypatch) -> None:
     )
 
 
-def test_pipe_names_what_is_trained_where_there_is_a_label() -> None:
+def test_pipe_names_the_model_if_it_has_a_label() -> None:
     stream = io.StringIO()
     TrainingDisplay(stream, label="photo alone").epoch(look_at(63), is_best=False)
     assert stream.getvalue().startswith("photo alone: epoch 3/30: loss 0.4213, ")

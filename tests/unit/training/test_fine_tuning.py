@@ -10,7 +10,7 @@ import yaml
 
 import penstock as ps
 from image_files import png, scene
-from penstock.training.options import TrainOptions
+from penstock.settings.training import TrainOptions
 from raising import containing
 from training_data import Listener
 
@@ -110,11 +110,17 @@ def build_small(*, weights, input_shape, name="small", **_):
     return model
 
 
-def test_run_that_stops_in_either_stage_is_resumed_exactly(photos, tmp_path, monkeypatch):
-    # Resume does not depend on the depth of the encoder; a deep one takes seconds for each stage.
+@pytest.fixture
+def small_weights(tmp_path, monkeypatch):
+    """Weights of a small encoder in place of MobileNet, which takes seconds for each stage."""
     monkeypatch.setattr(keras.applications, "MobileNet", build_small)
     weights = tmp_path / "small.weights.h5"
     build_small(weights=None, input_shape=(SIZE, SIZE, 3)).save_weights(weights)
+    return weights
+
+
+def test_run_that_stops_in_either_stage_is_resumed_exactly(photos, small_weights, tmp_path):
+    weights = small_weights  # resume does not depend on the depth of the encoder
     whole = train(photos, tmp_path / "whole", weights)
     folder = tmp_path / "stopped"
     options = {"checkpoint_steps": 1}
@@ -138,13 +144,13 @@ class StopBetweenStages(Listener):
         super().note(text)
 
 
-def test_resume_between_the_stages_does_not_say_that_the_run_is_finished(photos, weights, tmp_path):
+def test_resume_between_the_stages_does_not_say_that_the_run_is_finished(photos, small_weights, tmp_path):
     with pytest.raises(StoppedError):
-        train(photos, tmp_path / "run", weights, watcher=StopBetweenStages())
+        train(photos, tmp_path / "run", small_weights, watcher=StopBetweenStages())
     notes = []
     for _ in range(2):
         listener = Listener()
-        run = train(photos, tmp_path / "run", weights, resume=True, watcher=listener)
+        run = train(photos, tmp_path / "run", small_weights, resume=True, watcher=listener)
         assert len(run.history) == len(listener.epochs or run.history) == 2
         notes.append([each for each in listener.notes if "finished" in each or "stage" in each])
     assert notes[0] == [containing("First stage", "already finished"), containing("Second stage")]

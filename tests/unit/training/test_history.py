@@ -2,10 +2,13 @@
 
 import math
 
+import pytest
+
 from penstock.errors import WriteError
 from penstock.training.history import (
     HISTORY_NAME,
     find_best,
+    is_lower_better,
     list_metrics,
     pair_curves,
     pair_runs,
@@ -74,7 +77,7 @@ def test_metrics_are_columns_with_gaps_where_a_number_is_absent_or_not_finite():
     assert list_metrics([]) == {}
 
 
-def test_curves_are_paired_with_those_of_validation_and_the_loss_is_first():
+def test_curves_are_paired_with_curves_of_validation_and_the_loss_is_first():
     metrics = {"auc": [0.5], "loss": [0.9], "val_auc": [0.6], "val_loss": [0.8], "val_data_loss": [0.7]}
     assert pair_curves(metrics) == {
         "loss": {"training": [0.9], "validation": [0.8], "validation, without penalties": [0.7]},
@@ -86,7 +89,7 @@ def test_curves_are_paired_with_those_of_validation_and_the_loss_is_first():
     }
 
 
-def test_curves_of_several_runs_are_those_of_validation_if_there_are_any():
+def test_curves_of_several_runs_are_validation_curves_if_there_are_any():
     one, other = {"loss": [0.9], "val_loss": [0.8]}, {"loss": [0.5]}
     assert pair_runs({"": one}) == {"loss": {"training": [0.9], "validation": [0.8]}}
     assert pair_runs({"a": one, "b": one}) == {"loss": {"a, validation": [0.8], "b, validation": [0.8]}}
@@ -94,7 +97,7 @@ def test_curves_of_several_runs_are_those_of_validation_if_there_are_any():
     assert pair_runs({}) == {}
 
 
-def test_best_epoch_is_that_of_the_monitored_metric_or_the_last():
+def test_best_epoch_has_the_best_monitored_metric_or_is_the_last():
     rows = [{"epoch": 1, "val_auc": 0.6, "val_loss": 0.3}, {"epoch": 2, "val_auc": 0.8, "val_loss": 0.4}]
     assert find_best(rows, "val_auc") is rows[1]
     assert find_best(rows, "val_loss") is rows[0]
@@ -102,3 +105,21 @@ def test_best_epoch_is_that_of_the_monitored_metric_or_the_last():
     assert find_best([{"epoch": 1, "val_auc": math.nan}], "val_auc")["epoch"] == 1
     assert find_best([{"loss": 0.1}, {"loss": 0.2}], "val_loss") == {"loss": 0.2}
     assert find_best([], "val_loss") is None
+
+
+@pytest.mark.parametrize(
+    ("monitor", "is_lower"),
+    [
+        ("loss", True),
+        ("val_price_loss", True),
+        ("val_mae", True),
+        ("val_price_rmse", True),
+        ("val_mse", True),
+        ("val_mean_absolute_error", True),
+        ("val_accuracy", False),
+        ("val_auc", False),
+        ("val_f1", False),
+    ],
+)
+def test_name_of_the_monitor_decides_whether_less_is_better(monitor, is_lower):
+    assert is_lower_better(monitor) is is_lower

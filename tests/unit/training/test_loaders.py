@@ -1,11 +1,12 @@
-"""Loaders of a run: the batches of several workers are those of one process, on a disk and in a store."""
+"""Loaders of a run: the batches of several workers equal batches of one process, on a disk and in a store."""
 
 import numpy as np
 import pytest
 
 import penstock as ps
+from penstock.jobs.train.division import hold_out_records
+from penstock.settings.training import TrainOptions
 from penstock.training.loaders import LoaderPlan
-from penstock.training.options import TrainOptions
 from penstock.training.progress import SilentWatcher
 
 
@@ -30,7 +31,7 @@ def test_workers_together_get_the_batches_of_one_process(tmp_path, request, plac
     assert sorted(sum(alone, [])) != sum(alone, [])  # noqa: RUF017
 
 
-def test_state_of_a_loader_of_a_store_is_that_of_any_rank(request):
+def test_state_of_a_loader_of_a_store_is_the_same_for_any_rank(request):
     """Also where the description is long: a checkpoint then has its digest, and a worker compares it."""
     request.getfixturevalue("s3")
     columns = {"height": np.arange(300, dtype=np.float32), "kind": ["a", "b", "c"] * 100}
@@ -38,8 +39,10 @@ def test_state_of_a_loader_of_a_store_is_that_of_any_rank(request):
     states = []
     for shard in (None, (0, 1), (0, 2), (1, 2)):
         data = ps.open("s3://animals/data")  # each process opens it anew
-        options = TrainOptions(batch_size=20, seed=3, hold_out=0.1)
-        loaders = LoaderPlan(data, ps.Pipeline.fit(data), options, SilentWatcher()).make(shard)
+        options = TrainOptions(batch_size=20, seed=3)
+        held_out = hold_out_records(data, 0.1)
+        plan = LoaderPlan(data, ps.Pipeline.fit(data), options, SilentWatcher(), held_out=held_out)
+        loaders = plan.make(shard)
         assert loaders.validation is not None
         states.append((loaders.train.state_dict(), loaders.validation.state_dict()))
     assert states[1:] == states[:1] * 3

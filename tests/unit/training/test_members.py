@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from penstock.foundation.json_form import Document, JsonValue
+from penstock.model.presets import read_model_options
 from penstock.model.task import Task, find_tasks
 
 keras = pytest.importorskip("keras")
 from built_models import AGE, BREED, NOTE, YES, build_both, make_pipeline  # noqa: E402
 from fit_sources import numbers  # noqa: E402
 from penstock.fields import Category, Number  # noqa: E402
-from penstock.model.options import ModelOptions  # noqa: E402
+from penstock.settings.model import ModelOptions  # noqa: E402
 from penstock.training.compilation import CompilePlan, TaskLoss, compile_model  # noqa: E402
 from penstock.training.members import MeanMetric, find_members, without_part_outputs  # noqa: E402
 from penstock.transform import Encode, Keep  # noqa: E402
@@ -100,14 +102,17 @@ def test_models_of_other_forms_are_kept_for_predictions():
     assert without_part_outputs(model, {"y": TASKS["binary"][0]}) is model
 
 
+EARLIER = read_model_options(JsonValue({"members": 3}, Document("run")))
+
+
 @pytest.mark.parametrize(
     ("inputs", "options"),
     [
         ({"note": NOTE}, ModelOptions(members=3)),  # a single input: the members are its outputs
-        ({"age": AGE, "breed": BREED}, ModelOptions(members=3)),  # a table has no encoder of its own
+        ({"age": AGE, "breed": BREED}, ModelOptions(members=3)),  # a table has no separate encoder
         ({"age": AGE, "breed": (BREED[0], Encode("one_hot"), BREED[2])}, ModelOptions(members=3)),
         ({"age": AGE, "note": NOTE}, ModelOptions(members=3, part_outputs=False)),
-        ({"age": AGE, "note": NOTE}, ModelOptions.from_run({"members": 3})),  # a run of an earlier version
+        ({"age": AGE, "note": NOTE}, EARLIER),  # a run of an earlier version
     ],
 )
 def test_models_without_outputs_of_single_inputs(inputs, options):
@@ -161,7 +166,7 @@ def test_models_without_members_have_none():
 
 
 @pytest.mark.parametrize(("name", "weights"), [*((name, None) for name in TASKS), ("binary", (0.5, 2.0))])
-def test_loss_is_that_of_the_mean_and_its_gradient_is_the_mean_of_those_of_the_members(name, weights):
+def test_loss_is_the_loss_of_the_mean_and_its_gradient_the_mean_gradient_of_the_members(name, weights):
     tf = pytest.importorskip("tensorflow")
     if keras.backend.backend() != "tensorflow":
         pytest.skip("gradients are computed with TensorFlow")
@@ -201,7 +206,7 @@ def test_losses_of_single_inputs_are_in_the_gradient_alone(name, weights, num_pa
     )
 
 
-def test_metrics_are_those_of_the_mean():
+def test_metrics_are_metrics_of_the_mean():
     metric = MeanMetric(keras.metrics.MeanAbsoluteError(name="mae"), 2)
     truth, predicted = np.array([[1.0], [2.0]]), np.array([[[0.0], [4.0], [9.0]], [[2.0], [3.0], [9.0]]])
     metric.update_state(truth, predicted, np.array([1.0, 3.0]))

@@ -5,8 +5,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import OptionError, StateError
-from penstock.training.run_files import read_run_config
 from penstock.training.tensor_file import read_tensors
+from run_tables import read_tables
 from training_data import Interruption, Listener, interrupt_after
 
 keras = pytest.importorskip("keras")
@@ -59,7 +59,7 @@ def test_layers_compute_in_bfloat16_and_everything_that_is_kept_is_float32(whole
     assert {each.dtype for each in whole.model.weights} == {"float32"}
     assert whole.model.outputs[0].dtype == "float32"
     assert all(np.isfinite(row["val_loss"]) for row in whole.history)
-    assert read_run_config(whole.folder / "run.yaml")["train"]["precision"] == "bfloat16"
+    assert read_tables(whole.folder / "run.yaml")["train"]["precision"] == "bfloat16"
 
 
 def test_opened_run_computes_as_it_was_trained(data, whole):

@@ -1,4 +1,4 @@
-"""A run's folder: opened with its model, or refused with what is missing."""
+"""A run's folder: opened with its model, or refused with the name of the missing file."""
 
 import copy
 import hashlib
@@ -13,19 +13,18 @@ import pytest
 
 import penstock as ps
 from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, SchemaError, StateError
+from penstock.model.presets import fill_in_preset
 from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 from penstock.training.tensor_file import read_tensors, write_tensors
 from raising import containing, mentions, raises_with
+from run_tables import read_tables, write_tables
 
 keras = pytest.importorskip("keras")
 from penstock.model.build import build_model  # noqa: E402
 from penstock.training.history import write_history  # noqa: E402
-from penstock.training.run import open_run, save_weights  # noqa: E402
-from penstock.training.run_files import (  # noqa: E402
-    read_run_config,
-    write_run_config,
-)
+from penstock.training.run import open_run  # noqa: E402
+from penstock.training.run_model import save_weights  # noqa: E402
 
 OPTIONS = ps.options.ModelOptions(preset="small")
 HISTORY = [{"epoch": 1, "step": 3, "loss": 0.5}]
@@ -49,7 +48,7 @@ def write_run(folder, pipeline, trained, **tables):
     """Write what a run that has ended leaves."""
     folder.mkdir()
     pipeline.save(folder / "pipeline.json")
-    write_run_config(folder, {"data": "data", "train": {}, **tables})
+    write_tables(folder, {"data": "data", "train": {}, **tables})
     save_weights(folder, trained, pipeline)
     write_history(folder, HISTORY)
     return folder
@@ -61,7 +60,7 @@ def _built(pipeline, tmp_path_factory):
     model = build_model(pipeline.schema, pipeline, OPTIONS)
     folder = tmp_path_factory.mktemp("run") / "built"
     facts = {"logits": {"y": False}, "targets": {"y": {"kind": "binary", "labels": 2}}}
-    return write_run(folder, pipeline, model, model=OPTIONS.resolved().to_json(), facts=facts), model
+    return write_run(folder, pipeline, model, model=fill_in_preset(OPTIONS).to_json(), facts=facts), model
 
 
 @pytest.fixture
@@ -140,7 +139,7 @@ def test_run_in_a_pickle_is_opened_again_from_its_folder(built, send, monkeypatc
     assert again.model is not run.model
     assert list_weights(again.model) == list_weights(run.model)
     assert again.pipeline.fingerprint() == run.pipeline.fingerprint()
-    assert (again.history, again.settings) == (run.history, run.settings)
+    assert (again.history, again.config) == (run.history, run.config)
     assert len(pickle.dumps(run)) < 1000
 
 
@@ -169,20 +168,20 @@ def test_run_of_ones_own_model_is_not_pickled(own, send):
 
 def test_data_set_elsewhere_is_where_it_was(own, pipeline, tmp_path):
     folder, model = own
-    write_run_config(folder, {"data": str(tmp_path / "elsewhere"), "model": "own"})
+    write_tables(folder, {"data": str(tmp_path / "elsewhere"), "model": "own"})
     assert open_run(folder, model=model).data == tmp_path / "elsewhere"
 
 
 def test_folder_without_a_run_is_refused(tmp_path):
     for path in (tmp_path, tmp_path / "nothing"):
-        with raises_with(NoSuchPathError, f"{path} run.yaml 'penstock train --out'"):
+        with raises_with(NoSuchPathError, f"{path} run.yaml"):
             open_run(path)
 
 
 def test_run_that_has_not_ended_is_refused(built):
     folder, _ = built
     (folder / "weights.safetensors").unlink()
-    with raises_with(StateError, f"{folder} --resume --out {folder}"):
+    with raises_with(StateError, f"{folder} out={str(folder)!r} resume=True"):
         open_run(folder)
 
 
@@ -197,7 +196,7 @@ def test_model_of_ones_own_must_be_given(own):
     folder, _ = own
     with raises_with(
         OptionError,
-        f"{folder / 'run.yaml'} open_run(…, model=…) evaluate(…, model=…) --model FILE.py:FUNCTION",
+        f"{folder / 'run.yaml'} model=build",
     ):
         open_run(folder)
 
@@ -269,12 +268,12 @@ def test_weights_with_a_bit_changed_are_refused(own):
 
 def test_settings_that_build_no_model_are_refused_with_their_file(built):
     folder, _ = built
-    tables = read_run_config(folder / "run.yaml")
-    write_run_config(folder, {**tables, "model": {"preset": "huge"}})
-    with raises_with(OptionError, "run.yaml ModelOptions", field="preset", got="'huge'"):
+    tables = read_tables(folder / "run.yaml")
+    write_tables(folder, {**tables, "model": {"preset": "huge"}})
+    with raises_with(SchemaError, "run.yaml", field="$.model.preset", got="'huge'"):
         open_run(folder)
     (folder / "run.yaml").write_text("modle: {}\n")
-    with raises_with(SchemaError, "run.yaml 1 'modle'"):
+    with raises_with(SchemaError, "run.yaml 1 'model'", field="$.modle"):
         open_run(folder)
 
 

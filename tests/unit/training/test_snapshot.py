@@ -88,7 +88,7 @@ class Best:
 def test_snapshot_names_every_variable_by_group_and_number():
     snapshot = take_snapshot(make_model(), [])
     arrays = {name: array.tolist() for name, array in snapshot.arrays.items()}
-    assert len(arrays.pop("seed/0")) == 2  # that of Keras itself
+    assert len(arrays.pop("seed/0")) == 2  # the seed of Keras itself
     assert arrays == {
         "model/0": [[1.0], [2.0]],
         "model/1": [7, 1],

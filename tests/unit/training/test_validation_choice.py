@@ -9,7 +9,7 @@ from penstock.errors import SchemaError
 from penstock.model.task import Task
 from penstock.model.temperature import compute_sigmoid, compute_softmax
 from penstock.score.scores import score
-from penstock.training.run_files import read_choices
+from penstock.training.run_config import RunConfig
 from penstock.training.validation_choice import (
     ValidationChoice,
     choose_on_validation,
@@ -107,11 +107,12 @@ def test_choices_survive_run_yaml():
         threshold_balanced_accuracy=0.75,
     )
     facts = {"choices": {"sold": choice.to_json(), "kind": ValidationChoice(records=3).to_json()}}
-    assert read_choices(facts, "run.yaml") == {"sold": choice, "kind": ValidationChoice(records=3)}
-    assert read_choices({"logits": {}}, "run.yaml") == read_choices(None, "run.yaml") == {}
+    config = RunConfig.from_json({"facts": facts})
+    assert config.facts.choices == {"sold": choice, "kind": ValidationChoice(records=3)}
+    assert config.to_json() == {"facts": facts}
     calibration, balance = choice.describe()
     assert mentions(calibration, "0.0100 1.25 0.0200")
-    assert mentions(balance, "0.5000 0.7500 0.25")
+    assert mentions(balance, "0.500 0.750 0.25")
     assert ValidationChoice().describe() == []
 
 
@@ -129,8 +130,8 @@ def test_choices_survive_run_yaml():
     ],
 )
 def test_choices_that_no_run_writes_are_refused(choice, message):
-    with raises_with(SchemaError, "run.yaml") as caught:
-        read_choices({"choices": {"y": choice}}, "run.yaml")
+    with raises_with(SchemaError, "run") as caught:
+        RunConfig.from_json({"facts": {"choices": {"y": choice}}})
     assert mentions(caught.value, message)
 
 
@@ -165,7 +166,7 @@ def test_temperature_undoes_false_certainty(kind, shape, certainty):
     assert (kept.temperature, kept.ece) == (1.0, choice.raw_ece)
 
 
-def test_scores_on_validation_are_those_of_an_evaluation():
+def test_scores_on_validation_equal_scores_of_an_evaluation():
     draws = np.random.default_rng(2)
     for kind, shape in [("binary", (500,)), ("multilabel", (500, 3)), ("multiclass", (500, 4))]:
         logits = draws.normal(size=shape)

@@ -1,4 +1,4 @@
-"""What is random about images: values by their formulas, and independence of everything but the record."""
+"""Random changes of images: values by their formulas, and independence of everything but the record."""
 
 from dataclasses import replace
 
@@ -202,7 +202,7 @@ def test_changes_depend_on_seed_epoch_and_record_and_not_on_the_batch(images):
         assert not (run(images, other, **options) == together).all(axis=(1, 2, 3)).any()
 
 
-def test_each_change_has_numbers_of_its_own(images):
+def test_each_change_has_separate_numbers(images):
     alone = run(images, cutout=0.3)
     both = run(images, flip=0.5, cutout=0.3)
     fill = np.array(FILL[images.shape[3]])
@@ -228,7 +228,7 @@ def test_maps_of_colours_combine_as_one_after_the_other():
         assert whole[:, :3] @ pixel + whole[:, 3] == pytest.approx(outer)
 
 
-def test_brightness_of_colours_is_that_of_jpeg():
+def test_brightness_of_colours_equals_brightness_of_jpeg():
     assert GREY.sum() == pytest.approx(1)
     assert brightness_of(np.array([[255.0, 0, 0], [0, 255.0, 0], [7.0, 7.0, 7.0]])) == pytest.approx(
         [76.245, 149.685, 7.0]
@@ -280,7 +280,7 @@ def test_range_of_random_parts_is_refused_where_there_are_none(name):
     assert load_augment("Image", Augment(flip=0.5), "crop") == Augment(flip=0.5)
 
 
-def test_augment_shows_what_differs_from_nothing():
+def test_augment_shows_options_that_differ_from_the_defaults():
     assert repr(Augment()) == "Augment()"
     assert repr(Augment(flip=1, area=(0.5, 1))) == "Augment(flip=1.0, area=(0.5, 1.0))"
     assert not Augment(area=(0.5, 1)).changes

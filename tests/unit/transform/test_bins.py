@@ -135,7 +135,7 @@ def test_large_split_is_sampled_in_runs_from_the_first_record_to_the_last(tmp_pa
     assert 25 <= len(edges) <= 35
 
 
-def test_missing_values_have_a_bin_of_their_own_if_they_are_many():
+def test_missing_values_have_a_separate_bin_if_they_are_many():
     values = np.concatenate([np.arange(1000.0), np.zeros(100)])
     column = Dense(values, np.arange(1100) < 1000)
     scale = fit(Scale(), Number(optional=True), column)

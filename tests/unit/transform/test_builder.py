@@ -23,7 +23,7 @@ def pipeline(shelter):
         age=ps.transform.Scale(indicator=True),
     )
     outputs = [Output("total", "float32"), Output("count", "int64")]
-    fitted.map(add_up, ["number"], outputs, keep=True)
+    fitted = fitted.map(add_up, ["number"], outputs, keep=True)
     return fitted.group("ages", ["age", "age_missing"])
 
 
@@ -65,7 +65,7 @@ def assert_same(found, expected):
 def test_parts_in_any_order_give_the_arrays_of_the_whole(pipeline, columns, cuts, left_out, order):
     bounds = [0, *cuts, ROWS]
     num_parts = len(bounds) - 1
-    builder = pipeline.begin(ROWS, num_parts)
+    builder = pipeline.assembly.begin(ROWS, num_parts)
     parts = list(range(num_parts))
     order.shuffle(parts)
     for part in parts:
@@ -79,7 +79,7 @@ def test_parts_in_any_order_give_the_arrays_of_the_whole(pipeline, columns, cuts
 
 
 def test_rows_can_be_left_out_at_the_end(pipeline, columns):
-    builder = pipeline.begin(ROWS, 3)
+    builder = pipeline.assembly.begin(ROWS, 3)
     for part in range(3):
         rows = np.arange(4 * part, 4 * part + 4)
         builder.fill(part, 4 * part, take_rows(columns, rows), 4, draws_of(rows))
@@ -89,7 +89,7 @@ def test_rows_can_be_left_out_at_the_end(pipeline, columns):
 
 
 def test_function_over_batches_is_called_once_with_all_rows(pipeline, columns):
-    builder = pipeline.begin(ROWS, 2)
+    builder = pipeline.assembly.begin(ROWS, 2)
     for part, rows in enumerate((np.arange(0, 5), np.arange(5, ROWS))):
         builder.fill(part, int(rows[0]), take_rows(columns, rows), len(rows), draws_of(rows))
     inputs, _, _ = builder.finish(draws_of(np.arange(ROWS)))
@@ -130,7 +130,7 @@ def test_batch_that_is_transformed_as_a_whole_is_prepared_by_parts():
 
 
 def test_one_part_has_its_own_arrays(pipeline, columns):
-    builder = pipeline.begin(ROWS, 1)
+    builder = pipeline.assembly.begin(ROWS, 1)
     assert isinstance(builder, AssembledBatch)
     builder.fill(0, 0, columns, ROWS, draws_of(np.arange(ROWS)))
     found = builder.finish(draws_of(np.arange(ROWS)))

@@ -168,7 +168,7 @@ def test_hash_of_an_optional_field_has_missing_at_zero():
     assert encode.num_codes == 4
 
 
-def test_hash_is_what_it_always_was():
+def test_hash_equals_earlier_versions():
     source = ColumnSource(Schema({"x": Category()}), {})
     encode = Encode("hash", num_bins=1000).fit("x", Category(), source)
     assert run(encode, strings(["", "a", "größe"])).tolist() == STRING_BINS
@@ -208,7 +208,7 @@ def test_missing_target_is_an_error():
 
 
 def test_target_without_any_value_is_refused():
-    with raises_with(OptionError, field="x", advice=containing("--target", "NAME")):
+    with raises_with(OptionError, field="x", advice=containing("target=NAME")):
         fit(Encode(), Category(role="target", optional=True), strings([None, None]))
 
 

@@ -37,7 +37,7 @@ def test_draws_differ_by_seed_epoch_purpose_and_scope():
     assert np.array_equal(first, draws().uniform("noise"))
 
 
-def test_draws_are_what_they_always_were():
+def test_draws_equal_earlier_versions():
     # Golden: a resumed run draws as the one that was cut off, with whatever version.
     given = Draws(7, 2, np.array([0, 5, 2**40]))
     assert given.words("noise", 2).tolist() == WORDS
@@ -79,7 +79,7 @@ def test_normal_numbers_are_normal():
     assert abs((numbers**4).mean() - 3) < 0.1
 
 
-def test_normal_quantile_is_that_of_the_standard_library():
+def test_normal_quantile_equals_the_standard_library():
     shares = [1e-300, 1e-20, 2.0**-53, 1e-5, 0.0749, 0.0751, 0.3, 0.5, 0.9249, 0.9251, 0.999, 1 - 2.0**-53]
     expected = [NormalDist().inv_cdf(share) for share in shares]
     assert normal_quantile(np.array(shares)) == pytest.approx(expected, rel=1e-15, abs=1e-16)

@@ -56,7 +56,7 @@ def test_image_of_the_size_is_given_as_it_is():
 
 
 @pytest.mark.parametrize("channels", [1, 3, 4])
-def test_stretch_is_what_pillow_does(channels):
+def test_stretch_equals_pillow(channels):
     picture = scene(40, 56, channels=channels)
     column = strings([png(picture, 8, {1: 0, 3: 2, 4: 6}[channels])])
     for size in ((12, 10), (40, 20), (80, 100), (1, 1), (39, 57)):
@@ -201,7 +201,7 @@ def test_upright_unless_told():
         ([(1, 1), (1, 2)], (32, 32)),
     ],
 )
-def test_size_if_not_given_is_that_of_all_images_or_the_median(sizes, wanted):
+def test_size_if_not_given_is_the_size_of_all_images_or_the_median(sizes, wanted):
     column = strings([jpeg(scene(*size)) for size in sizes])
     assert make(column=column, size=None).fitted.size == wanted
     source = KnownFormats(Schema({"x": FIELD}), {"x": column})
@@ -240,7 +240,7 @@ def test_size_is_one_number_or_two():
         (ImageField(), ["bmp", "jpeg", "bmp"], ("jpeg", "bmp")),
     ],
 )
-def test_formats_are_the_safe_ones_and_that_of_the_field(field, given, wanted):
+def test_formats_are_the_safe_ones_and_the_format_of_the_field(field, given, wanted):
     assert make(field, strings([]), formats=given).fitted.formats == wanted
 
 
@@ -339,7 +339,7 @@ EVERYTHING = {"flip": 0.5, "crop": 0.2, "brightness": 0.3, "contrast": 0.3, "sat
 
 
 @pytest.mark.parametrize("resize", ["stretch", "random"])
-def test_what_is_random_depends_on_seed_epoch_and_record_alone(resize):
+def test_random_changes_depend_on_seed_epoch_and_record_alone(resize):
     transform = make(resize=resize, augment=EVERYTHING)
     together = transform.apply("x", COLUMN, draws())["x"]
     for row in reversed(range(COUNT)):

@@ -1,4 +1,4 @@
-"""Options of `Image`: what is refused, their JSON and YAML, and images in a pipeline."""
+"""Options of `Image`: refused ones, their JSON and YAML, and images in a pipeline."""
 
 import json
 
@@ -145,7 +145,7 @@ def test_map_takes_images_as_they_are_stored(photos):
         return {"bytes": np.array([len(each) for each in columns["photo"]], np.int64)}
 
     pipeline = ps.Pipeline.fit(photos, photo=Image(size=16))
-    pipeline.map(sizes, fields=["photo"], outputs=[Output("bytes", "int64")], keep=True)
+    pipeline = pipeline.map(sizes, fields=["photo"], outputs=[Output("bytes", "int64")], keep=True)
     split = photos[photos.splits[0]]
     inputs, _ = next(iter(split.loader(pipeline, batch_size=3, num_threads=0)))
     assert inputs["photo"].shape == (3, 16, 16, 3)

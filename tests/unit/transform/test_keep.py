@@ -128,7 +128,7 @@ def test_casts_never_drop_fractions():
     assert not can_cast("uint8", "bool")
 
 
-def test_align_copies_what_lies_elsewhere_or_apart():
+def test_align_copies_arrays_that_are_unaligned_or_not_contiguous():
     whole = align(np.arange(64, dtype=np.float32))
     assert is_aligned(whole)
     assert align(whole) is whole

@@ -77,7 +77,7 @@ def test_indicator_says_which_rows_are_missing():
     assert present["x_missing"].tolist() == [0.0, 0.0]
 
 
-def test_nan_is_kept_unless_it_is_to_be_missing():
+def test_nan_is_kept_unless_declared_as_missing():
     column = numbers([1.0, math.nan, 3.0])
     assert np.isnan(run(fit(Scale(), Number(), column), column)).tolist() == [False, True, False]
     arrays = run(fit(Scale(nan="missing", indicator=True), Number(), column), column)

@@ -9,7 +9,7 @@ from penstock.transform import Output
 from raising import raises_with
 
 
-def test_output_is_described_with_what_varies():
+def test_output_is_described_with_its_varying_sizes():
     assert Output("x", "float32").describe() == "float32 (n,)"
     assert Output("x", "int64", (None, 4)).describe() == "int64 (n, ?, 4)"
     assert Output("x", "int64", (None,), is_ragged=True).describe() == "int64 ragged (n, ?)"
@@ -35,7 +35,7 @@ def test_output_that_cannot_be_is_refused(arguments, facts):
         Output(*arguments)
 
 
-def test_output_accepts_what_has_its_dtype_shape_and_rows():
+def test_output_accepts_arrays_with_its_dtype_shape_and_rows():
     output = Output("x", "float32", (None, 2))
     assert output.accepts(np.zeros((3, 5, 2), np.float32), 3)
     assert not output.accepts(np.zeros((3, 5, 2), np.float64), 3)

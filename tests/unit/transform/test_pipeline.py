@@ -131,7 +131,7 @@ def test_override_that_cannot_be_is_refused(shelter, overrides, error, facts):
 
 
 def test_pipeline_goes_through_json_and_files(pipeline, shelter, train, tmp_path):
-    pipeline = pipeline.copy().group("numbers", ["number", "age"])
+    pipeline = pipeline.group("numbers", ["number", "age"])
     text = json.dumps(pipeline.to_json(), allow_nan=False)
     loaded = Pipeline.from_json(json.loads(text))
     assert loaded.to_json() == pipeline.to_json()
@@ -157,7 +157,7 @@ def test_fingerprint_distinguishes_pipelines(pipeline, shelter):
         Pipeline.fit(shelter, number="keep"),
         Pipeline.fit(shelter, note=None),
         Pipeline.fit(shelter["test"]),
-        pipeline.copy().group("g", ["number", "age"]),
+        pipeline.group("g", ["number", "age"]),
     ]
     prints = {each.fingerprint() for each in (pipeline, *others)}
     assert len(prints) == 5
@@ -174,11 +174,12 @@ def test_json_holds_no_domain_twice_and_no_key(shelter):
     }
 
 
-def test_group_concatenates_inputs_and_changes_the_pipeline(shelter, train):
-    pipeline = Pipeline.fit(shelter, age={"indicator": True})
-    before = pipeline.copy()
-    assert pipeline.group("numbers", ["box", "age", "age_missing"]) is pipeline
+def test_group_returns_a_pipeline_with_concatenated_inputs(shelter, train):
+    before = Pipeline.fit(shelter, age={"indicator": True})
+    pipeline = before.group("numbers", ["box", "age", "age_missing"])
+    assert pipeline.notes == before.notes
     assert "numbers" not in before.inputs
+    assert {"box", "age", "age_missing"} <= set(before.inputs)
     assert pipeline.inputs["numbers"] == Output("numbers", "float32", (4,))
     assert "age" not in pipeline.inputs
     num_rows = len(shelter["train"])
@@ -216,11 +217,11 @@ def test_group_under_an_existing_name_is_refused(pipeline):
 @pytest.mark.parametrize(("name", "shown"), [("", "''"), (3, "3")])
 def test_group_with_an_invalid_name_is_refused(pipeline, name, shown):
     with raises_with(OptionError, f"{shown}", got=containing(f"{shown}")):
-        pipeline.copy().group(name, ["age", "number"])
+        pipeline.group(name, ["age", "number"])
 
 
 def test_member_of_another_group_is_refused_with_that_group(pipeline):
-    grouped = pipeline.copy().group("g", ["age", "number"])
+    grouped = pipeline.group("g", ["age", "number"])
     with raises_with(OptionError, "'h'", field="age", got="'age'") as it:
         grouped.group("h", ["age", "box"])
     assert mentions(it.value, "'g'")
@@ -238,8 +239,8 @@ def test_outputs_of_one_name_are_refused(shelter):
         Assembly(schema, fitted)
 
 
-def test_dictionaries_are_those_of_categories_that_are_fed(pipeline):
-    tables = pipeline.dictionaries()
+def test_dictionaries_belong_to_categories_that_are_fed(pipeline):
+    tables = pipeline.assembly.dictionaries
     assert sorted(tables) == ["breed", "size"]
     assert tables["breed"].values()[0] == b"dog"
 
@@ -255,7 +256,7 @@ def test_strings_that_were_coded_while_decoding_give_the_same_batch(tmp_path):
     data = ps.open(write_plain(tmp_path / "a.tfrecord", payloads), schema=ps.Schema(fields))
     pipeline = Pipeline.fit(data)
     source = data[data.splits[0]].as_source()
-    plan = DecodePlan(source.schema, dictionaries=pipeline.dictionaries())
+    plan = DecodePlan(source.schema, dictionaries=pipeline.assembly.dictionaries)
     coded, _ = plan.decode_coded(source.rows.segments(0, 20))
     assert isinstance(coded["kind"], Dictionary)
     plain = pipeline.apply(data[data.splits[0]].columns(), 20)[0]
@@ -267,11 +268,11 @@ def test_strings_that_were_coded_while_decoding_give_the_same_batch(tmp_path):
     assert plain["size"].tolist() == [2, 1] * 10
 
 
-def test_measure_is_that_of_the_transform(shelter, train):
+def test_measure_is_the_measure_of_the_transform(shelter, train):
     pipeline = Pipeline.fit(shelter, steps={"length": 2})
-    assert pipeline.measure("steps")(train["steps"]).max() == 2
-    assert pipeline.measure("tags") is None
-    assert pipeline.measure("nothing") is None
+    assert pipeline.assembly.measure("steps")(train["steps"]).max() == 2
+    assert pipeline.assembly.measure("tags") is None
+    assert pipeline.assembly.measure("nothing") is None
 
 
 def test_unknown_label_is_an_error_that_names_field_and_row(shelter, pipeline):
@@ -314,16 +315,18 @@ def test_column_that_is_not_given_is_named(pipeline, shelter):
 )
 def test_data_of_another_schema_is_refused(pipeline, shelter, name, field, facts):
     with raises_with(SchemaError, facts, field=name):
-        pipeline.check_schema(shelter.schema.replace({name: field}))
+        pipeline.assembly.check_schema(shelter.schema.replace({name: field}))
 
 
 def test_data_that_agrees_is_taken(pipeline, shelter):
-    pipeline.check_schema(shelter.schema)
+    pipeline.assembly.check_schema(shelter.schema)
     number = replace(shelter.schema["number"], optional=True, role="target")
     size = replace(shelter.schema["size"], optional=False)
-    pipeline.check_schema(shelter.schema.replace({"number": number, "size": size}))
+    pipeline.assembly.check_schema(shelter.schema.replace({"number": number, "size": size}))
     with raises_with(UnknownNameError, field="breed", got="'breed'"):
-        pipeline.check_schema(shelter.schema.select([name for name in shelter.schema if name != "breed"]))
+        pipeline.assembly.check_schema(
+            shelter.schema.select([name for name in shelter.schema if name != "breed"])
+        )
 
 
 def test_pipeline_is_shown_as_a_table(shelter):
@@ -333,7 +336,7 @@ def test_pipeline_is_shown_as_a_table(shelter):
     assert any(line.split()[:5] == ["size", "input", "int32", "(n,)", "size"] for line in lines)
     assert any(line.startswith("numbers") and line.endswith("number, age  group") for line in lines)
     assert any(" note " in line and line.endswith(pipeline.notes["note"]) for line in lines)
-    assert repr(pipeline) == "Pipeline(6 inputs, 1 targets, 0 weights)"
+    assert repr(pipeline).startswith("Pipeline(6 inputs, 1 targets, 0 weights; ")
 
 
 def test_pipeline_shows_the_options_that_were_given_and_no_others(shelter, pipeline):

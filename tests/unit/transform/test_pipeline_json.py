@@ -1,4 +1,4 @@
-"""Pipelines as JSON and in files: what is refused, and with which place."""
+"""Pipelines as JSON and in files: refused ones, and the path in the error."""
 
 import json
 

@@ -39,7 +39,7 @@ def test_sequences_are_cut_and_padded_as_asked(pad, expected):
     assert run(fit(pad, OPTIONAL, lists(ROWS)), lists(ROWS)).tolist() == expected
 
 
-def test_mask_says_what_is_no_padding():
+def test_mask_marks_values_that_are_not_padding():
     arrays = run(fit(Pad(length=2, mask=True), OPTIONAL, lists(ROWS)), lists(ROWS))
     assert arrays["x_mask"].tolist() == [[True, True], [False, False], [True, False], [False, False]]
     dynamic = fit(Pad(mask=True), OPTIONAL, lists(ROWS))

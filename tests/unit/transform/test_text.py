@@ -229,7 +229,7 @@ def test_default_of_the_field_is_in_the_vocabulary():
     assert tokenize.tokens == ("", "[UNK]", "none", "given", "b", "a")
 
 
-def test_fitted_state_has_the_number_of_texts_and_reads_that_of_earlier_versions():
+def test_fitted_state_has_the_number_of_texts_and_reads_earlier_versions():
     transform = fitted()
     form = transform.fitted.to_json()
     assert form["num_texts"] == transform.num_texts == len(TRAIN)

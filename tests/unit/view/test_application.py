@@ -3,6 +3,8 @@
 import os
 import re
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from penstock import _native
+from penstock.training.left_out import LeftOutPart
 from penstock.view import application as module
 from penstock.view.access import Access
 from penstock.view.application import make_application
@@ -378,15 +381,63 @@ def test_every_template_escapes():
     assert HOSTILE_NAME not in module.make_templates().from_string("{{ x }}").render(x=HOSTILE_NAME)
 
 
-@pytest.mark.parametrize(("kind", "has_choices"), [("binary", True), ("regression", False)])
-def test_only_labels_have_mistakes_to_choose(browser, monkeypatch, kind, has_choices):
+def show_run(browser, monkeypatch, kind="binary", **known):
+    """Return a client of the browser of a run that has predicted the first three records."""
     rows = np.arange(3)
     target = TargetOutcome(kind, ("no", "yes"), rows % 2, rows * 0, rows / 4, rows / 2, rows > 0)
+    monkeypatch.setattr(browser, "data", replace(browser.data, **known))
     monkeypatch.setattr(browser, "predictions", RunPredictions.__new__(RunPredictions))
-    monkeypatch.setattr(browser, "find_outcome", lambda split: Outcome(rows, {"y": target}))
+    monkeypatch.setattr(browser, "find_outcome", lambda split: Outcome(rows, {"breed": target}))
     monkeypatch.setattr(RunPredictions, "usual_split", "train")
     monkeypatch.setattr(RunPredictions, "close", lambda self: None)
-    text = client_of(browser).get("/").text
-    assert ("<option>mistakes</option>" in text) == has_choices
+    return client_of(browser)
+
+
+@pytest.mark.parametrize(("kind", "has_choices"), [("binary", True), ("regression", False)])
+def test_only_labels_have_mistakes_to_choose(browser, monkeypatch, kind, has_choices):
+    text = show_run(browser, monkeypatch, kind).get("/").text
+    assert ('<option value="mistakes">wrong</option>' in text) == has_choices
+    assert ('<option value="correct">correct</option>' in text) == has_choices
     assert ("show=mistakes" in text) == has_choices
-    assert "sort=loss%3Ay" in text
+    assert "sort=loss%3Abreed" in text
+    assert ("absolute error</option>" in text) != has_choices
+    assert ("(1 if always no)" in text) == has_choices
+    badges = re.findall('<span class="badge">([a-z]*)</span>', text)
+    assert badges[:3] == (["correct", "wrong", "wrong"] if has_choices else ["predicted"] * 3)
+
+
+def test_target_is_beside_its_prediction_in_a_table(browser, monkeypatch):
+    client = show_run(browser, monkeypatch, targets=("breed",))
+    text = client.get("/?layout=table").text
+    header = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', text, re.DOTALL)
+    names = [unescape(re.sub("<[^>]*>", "", each)).strip() for each in header]
+    assert names[:3] == ["Record", "breed", "Prediction"]
+    assert names[3:] == [name for name in browser.data.schema if name != "breed"][:20]
+    first = re.search(r'<tr class="">(.*?)</tr>', text, re.DOTALL)[1]
+    cells = re.findall("<td[^>]*>(.*?)</td>", first, re.DOTALL)
+    assert len(cells) == len(names) - 1
+    assert "correct" in cells[1]
+    assert all(f">{name}<" in client.get("/?layout=table&column=5").text for name in ("breed", "Prediction"))
+
+
+def test_fields_that_the_model_does_not_read_are_named_and_marked(browser, monkeypatch):
+    part = LeftOutPart("image", ("photo",), "The loss is <b>lower</b> without it.")
+    client = show_run(browser, monkeypatch, left_out=(part,), unread=("photo", "age"))
+    for address in ("/", "/?layout=table", "/record?row=1"):
+        text = client.get(address).text
+        assert "Not read by the model: <bdi>image (photo)</bdi>." in text
+        assert "The loss is &lt;b&gt;lower&lt;/b&gt; without it." in text
+        assert "--parts all" in text
+        assert text.count("not read") == (2 if address != "/" else 2 * text.count('<dt title="age">'))
+
+
+def test_table_without_a_run_has_no_predictions_and_the_order_of_the_schema(client):
+    text = client.get("/?layout=table").text
+    assert "Prediction" not in text
+    assert text.index("sort=field%3Aphoto") < text.index("sort=field%3Abreed")
+
+
+def test_hex_dump_is_folded_unless_it_is_wanted(client):
+    assert '<details id="payload">' in client.get("/record?row=4").text
+    assert '<details id="payload" open>' in client.get("/record?row=4&from=0").text
+    assert '<details id="payload" open>' in client.get(f"/record?row={DAMAGED_ROW}").text

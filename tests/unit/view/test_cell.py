@@ -5,6 +5,7 @@ import pytest
 
 from image_files import png, scene
 from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.view.cell import (
     CHART_HEIGHT,
@@ -18,7 +19,7 @@ from penstock.view.cell import (
 )
 
 
-def test_missing_value_has_a_cell_of_its_own():
+def test_missing_value_has_a_separate_cell():
     assert make_cell(Number(), None) == MISSING
 
 
@@ -34,6 +35,14 @@ def test_text_that_is_not_utf8_and_bytes_are_shown_as_hex():
     assert make_cell(Text(), b"\xff\xfe").text == "2 bytes: ff fe"
     assert make_cell(Bytes(), bytes(100)).is_cut
     assert make_cell(Category("int64"), 5).kind == "number"
+
+
+def test_dates_are_shown_as_dates():
+    assert make_cell(Date(), np.datetime64("2024-01-31")).text == "2024-01-31"
+    assert (
+        make_cell(Date("microseconds"), np.datetime64("2024-01-31T12:30", "us")).text == "2024-01-31 12:30:00"
+    )
+    assert make_cell(Date(), None) == MISSING
 
 
 def test_image_has_its_size_and_other_bytes_are_not_one():

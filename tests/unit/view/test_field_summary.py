@@ -17,7 +17,7 @@ def fields_of(browser, **query):
     return {field.name: field for field in summary.fields}, summary
 
 
-def test_statistics_are_those_of_all_readable_records(browser):
+def test_statistics_describe_all_readable_records(browser):
     fields, summary = fields_of(browser)
     assert (summary.num_records, summary.num_bad, summary.is_exact) == (NUM_RECORDS, 2, True)
     assert dict(fields["age"].numbers)["max"] == "16"

@@ -28,7 +28,7 @@ def test_small_image_keeps_its_size_and_a_large_one_its_ratio(write):
     assert drawn(Image(), write(scene(600, 300)), "large").size == (300, 600)
 
 
-def test_pixels_are_those_of_the_image():
+def test_pixels_equal_pixels_of_the_image():
     pixels = scene(20, 30)
     assert np.array_equal(np.asarray(drawn(Image(), png(pixels))), pixels)
 
@@ -55,7 +55,7 @@ def test_arrays_in_the_shape_of_a_picture_are_drawn():
 
 
 @pytest.mark.parametrize("format", ["png", "gif", "webp"])
-def test_formats_that_need_much_memory_have_limits_of_their_own(monkeypatch, format):
+def test_formats_that_need_much_memory_have_separate_limits(monkeypatch, format):
     monkeypatch.setitem(module.MAX_PIXELS, format, 300)
     value = saved(scene(20, 20), format.upper())
     with pytest.raises(PixelError) as caught:

@@ -11,12 +11,12 @@ from penstock.errors import OptionError, StateError
 from penstock.model.task import Task
 from penstock.model.unlabelled import Labelled
 from penstock.score.split_predictions import SplitPredictions
-from penstock.training.run_files import write_run_config
 from penstock.view import predictions as module
 from penstock.view.opened_data import open_data
 from penstock.view.prediction_worker import describe_error, write_outcome
 from penstock.view.predictions import Outcome, RunPredictions, load_outcome
 from penstock.view.scan_jobs import Progress
+from run_tables import write_tables
 from viewed_data import write_gallery
 
 TASKS = {
@@ -76,11 +76,32 @@ def test_numbers_alone_are_judged_by_whether_they_differ(outcome):
     assert prices.describe(9)["price"]["measure"] == "absolute error"
 
 
+def test_predictions_are_judged_in_words(outcome):
+    assert {name: each["verdict"] for name, each in outcome.describe(9).items()} == {
+        "adopted": "wrong",
+        "breed": "wrong",
+        "tags": "correct",
+        "price": "predicted",
+    }
+    assert outcome.describe(7)["adopted"]["verdict"] == "correct"
+    assert outcome.describe(7)["adopted"]["measure"] == "log loss"
+
+
+def test_baseline_is_the_most_frequent_class_or_the_mean(outcome):
+    found = {name: each.describe_baseline() for name, each in outcome.targets.items()}
+    assert found["adopted"] == "1 if always yes"
+    assert found["breed"] == "2 if always a"
+    assert found["tags"] == ""
+    assert found["price"] == "mean absolute error 0.833, 0.667 if always the mean"
+    assert outcome.describe_baseline() == ""  # several targets have none
+    assert Outcome(outcome.rows, {"breed": outcome.targets["breed"]}).describe_baseline() == "2 if always a"
+
+
 @pytest.fixture
 def run(tmp_path):
     folder = tmp_path / "run"
     write_gallery(folder / "data")
-    write_run_config(folder, {"data": "data", "target": "breed"})
+    write_tables(folder, {"data": "data", "target": "breed"})
     return open_data([str(folder)])
 
 
@@ -92,7 +113,7 @@ def pretend(monkeypatch, tmp_path, script):
     monkeypatch.setattr(module.sys, "executable", os.fspath(path))
 
 
-def test_process_reports_its_progress_and_its_end_deletes_what_it_wrote(monkeypatch, tmp_path, run):
+def test_process_reports_its_progress_and_its_end_deletes_its_files(monkeypatch, tmp_path, run):
     pretend(monkeypatch, tmp_path, 'echo noise; echo \'{"done": 3, "total": 4}\'; exec sleep 600')
     predictions = RunPredictions(run)
     assert predictions.usual_split == "test"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from penstock.errors import CorruptRecordError, FieldError, OptionError, UnknownNameError
-from penstock.jobs.stored_data import Declaration
+from penstock.jobs.given_dataset import Declaration
 from penstock.schema.scalar import Number
 from penstock.view import records as module
 from penstock.view.opened_data import open_data

@@ -56,7 +56,7 @@ def test_filter_selects_records_as_a_loader_would(selector):
     assert selected.num_bad == 2
 
 
-def test_search_and_filter_select_what_both_do(selector):
+def test_search_and_filter_select_records_that_match_both(selector):
     assert rows_of(selector, search="NUMBER 12 LIKES") == [12]
     assert rows_of(selector, search="<script>") == [HOSTILE_ROW]
     assert rows_of(selector, search="number 1", filter="age == 12") == [12]

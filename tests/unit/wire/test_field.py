@@ -1,4 +1,4 @@
-"""Fields of any message: values, groups, and what is no field."""
+"""Fields of any message: values, groups, and bytes that are not a field."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_read_fields_in_the_middle_of_a_payload_gives_positions_in_the_payload()
         (b"\x4b\x12\x09a\x4c", "length_overrun", "2 9 2"),
     ],
 )
-def test_read_fields_of_what_is_no_field_is_refused_as_protobuf_does(
+def test_read_fields_of_bytes_that_are_not_a_field_is_refused_as_protobuf_does(
     data: bytes, reason: str, facts: str
 ) -> None:
     with pytest.raises(WireError) as caught:

@@ -4,6 +4,7 @@ import struct
 
 import pytest
 
+from each_case import each_case
 from raising import mentions
 from wire.fields import WireError
 from wire.frame import masked_crc32c, read_records, write_record, write_records
@@ -49,8 +50,8 @@ def test_read_records_of_no_bytes_gives_no_records() -> None:
     assert list(read_records(b"")) == []
 
 
-@pytest.mark.parametrize("position", range(21, 33))
-@pytest.mark.parametrize("bit", [0, 7])
+@each_case("position", range(21, 33))
+@each_case("bit", [0, 7])
 def test_read_records_with_a_flip_in_the_header_names_the_length_crc(position: int, bit: int) -> None:
     records, error = read_until_fault(flip(write_records(PAYLOADS), position, bit))
     assert records == PAYLOADS[:1]
@@ -63,7 +64,7 @@ def test_read_records_with_a_wrong_length_crc_says_expected_and_got() -> None:
     assert mentions(error, "8 CRC 0x07980329 0x00000000")
 
 
-@pytest.mark.parametrize("position", range(49, 65))
+@each_case("position", range(49, 65))
 def test_read_records_with_a_flip_in_payload_or_footer_names_the_payload_crc(position: int) -> None:
     records, error = read_until_fault(flip(write_records(PAYLOADS), position))
     assert records == PAYLOADS[:2]
@@ -71,7 +72,7 @@ def test_read_records_with_a_flip_in_payload_or_footer_names_the_payload_crc(pos
     assert mentions(error, "61 CRC")
 
 
-@pytest.mark.parametrize("stop", range(66))
+@each_case("stop", range(66))
 def test_read_records_cut_at_any_byte_is_silent_at_a_boundary_alone(stop: int) -> None:
     data = write_records(PAYLOADS)[:stop]
     if stop in STARTS:

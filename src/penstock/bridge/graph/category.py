@@ -10,7 +10,7 @@ from typing import Final
 from penstock.bridge.graph.parse import read_lists, read_ragged, read_values
 from penstock.bridge.graph.sequence import pad_lists
 from penstock.bridge.graph.site import Site, tf
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.category import Encode
 from penstock.transform.category_codes import NO_CODE, UNKNOWN_ERROR, EncodeFit
@@ -21,11 +21,7 @@ from penstock.transform.vocabulary import Entry
 
 
 def write_encode(site: Site, transform: Encode) -> dict[str, Term]:
-    """Write `Encode` as operations.
-
-    Raises:
-        OptionError: The transform hashes values, with a hash that TensorFlow does not have.
-    """
+    """Write `Encode` as operations."""
     if transform.output == "hash":
         site.refuse("a vocabulary, as TensorFlow does not have this hash", f"{transform!r}")
     fitted = need_fitted(transform, site.name, transform.fitted)
@@ -108,11 +104,7 @@ _PUNCTUATION: Final = "[!-/:-@\\[-`{-~]"  # ASCII punctuation
 
 
 def write_tokenize(site: Site, transform: Tokenize) -> dict[str, Term]:
-    """Write `Tokenize` as operations.
-
-    Raises:
-        OptionError: The transform uses a tokenizer file.
-    """
+    """Write `Tokenize` as operations."""
     if transform.tokenizer is not None:
         site.refuse(
             "a vocabulary of words, as TensorFlow cannot run tokenizer files", "Tokenize(tokenizer=…)"

@@ -5,67 +5,21 @@ In: files and options. Out: constants at the top of the program, and the stateme
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import ast
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from penstock.batch.build import LoadedSplit
-from penstock.batch.options import LoadOptions, check_whole
 from penstock.bridge.graph.site import tf
+from penstock.codegen.program import StatementBlock, Term, function
 from penstock.columns import Payload
 from penstock.errors import OptionError
-from penstock.foundation.program import If, Statement, StatementBlock, Term, function
-from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
+from penstock.settings.loading import MOST_SHUFFLED, SHUFFLED_BYTES, GraphOptions
+from penstock.storage.store_path import make_absolute
 
 _COMPRESSIONS: Final = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
 _READ_BYTES: Final = 8 << 20  # buffer size for each file
-_MOST_SHUFFLED: Final = 10_000
-_SHUFFLED_BYTES: Final = 256 << 20
-_MOST_SEED: Final = 2**63 - 1
-
-Last = Literal["short", "drop"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class GraphOptions:
-    """Options of a pipeline of TensorFlow operations.
-
-    Attributes:
-        batch_size: Number of records per batch.
-        shuffle: Whether to shuffle files, and records within a buffer, anew in each epoch.
-        seed: Random seed of the order.
-        last: What to do with the last records if they do not fill a batch: make a "short" batch, or "drop"
-            them, so that all batches have one shape.
-        shuffle_records: Number of records in the shuffle buffer. By default 10,000, or fewer if records are
-            large.
-
-    Example:
-        >>> GraphOptions(batch_size=64, last="drop").last
-        'drop'
-    """
-
-    batch_size: int = 32
-    shuffle: bool = False
-    seed: int = 0
-    last: Last = "short"
-    shuffle_records: int | None = None
-
-    def __post_init__(self) -> None:
-        LoadOptions(batch_size=self.batch_size, seed=self.seed)
-        if not isinstance(self.shuffle, bool):
-            raise OptionError("shuffle", expected="True or False", got=show(self.shuffle))
-        if self.seed > _MOST_SEED:
-            raise OptionError(
-                "seed", expected=f"at most {_MOST_SEED}, the maximum of TensorFlow", got=self.seed
-            )
-        if self.last not in ("short", "drop"):
-            advice = "For batches padded with records of weight 0, use loader(…, last='pad').to_tf()."
-            raise OptionError("last", expected="'short' or 'drop'", got=show(self.last), advice=advice)
-        if self.shuffle_records is not None and check_whole("shuffle_records", self.shuffle_records) < 1:
-            expected = "a whole number of at least 1"
-            raise OptionError("shuffle_records", expected=expected, got=self.shuffle_records)
 
 
 @dataclass(frozen=True)
@@ -88,11 +42,7 @@ class GraphSource:
 
 
 def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
-    """Return the files of a split.
-
-    Raises:
-        OptionError: The split has no records, or has records that are known to be damaged.
-    """
+    """Return the files of a split."""
     shards = split.rows.shards
     if not len(split.rows):
         raise OptionError(f"split {split.name!r}", expected="at least one record", got="an empty split")
@@ -106,7 +56,7 @@ def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
             )
     num_bytes = sum(shard.index.identity.size for shard in shards)
     return GraphSource(
-        tuple(str(shard.path.absolute() if isinstance(shard.path, Path) else shard.path) for shard in shards),
+        tuple(make_absolute(shard.path) for shard in shards),
         tuple(shard.index.compression for shard in shards),
         payload,
         split.schema,
@@ -122,11 +72,11 @@ def define_options(top: StatementBlock, source: GraphSource, options: GraphOptio
     top.define_constant("BATCH_SIZE", options.batch_size)
     top.define_constant("SHUFFLE", options.shuffle)
     top.define_constant("SEED", options.seed)
-    default = max(options.batch_size, min(_MOST_SHUFFLED, _SHUFFLED_BYTES // max(1, source.record_bytes)))
+    default = max(options.batch_size, min(MOST_SHUFFLED, SHUFFLED_BYTES // max(1, source.record_bytes)))
     top.define_constant("SHUFFLE_RECORDS", options.shuffle_records or default)
 
 
-def write_dataset(source: GraphSource, options: GraphOptions) -> Sequence[Statement]:
+def write_dataset(source: GraphSource, options: GraphOptions) -> list[ast.stmt]:
     """Write the statements that bind `dataset`: files, records, batches."""
     is_mixed = len(set(source.compressions)) > 1
     files = Term.name("FILES")
@@ -154,9 +104,9 @@ def write_dataset(source: GraphSource, options: GraphOptions) -> Sequence[Statem
         stored.bind("dataset", each.interleave(function(*parameters, body=read), cycle_length=1))
     else:
         stored.bind("dataset", read(files))
+    rest.choose(Term.name("SHUFFLE"), mixed, stored)
     rest.bind("dataset", dataset.batch(Term.name("BATCH_SIZE"), drop_remainder=options.last == "drop"))
     prepare = Term.name("prepare")
     rest.bind("dataset", dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True))
     rest.bind("dataset", dataset.prefetch(tf.data.AUTOTUNE))
-    choice = If(Term.name("SHUFFLE").node, tuple(mixed.statements), tuple(stored.statements))
-    return (choice, *rest.statements)
+    return rest.statements

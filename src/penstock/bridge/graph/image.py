@@ -1,4 +1,4 @@
-"""`Image` as TensorFlow operations: functions for brightness, EXIF orientation and one image.
+"""`Image` as TensorFlow operations: functions for brightness, colors and one image.
 
 In: image fields. Out: functions of the program, and a term for the pixels, which are rounded as the loader
 rounds them. Random augmentation is left out.
@@ -6,19 +6,28 @@ rounds them. Random augmentation is left out.
 
 from __future__ import annotations
 
+import ast
 from typing import Any, Final
 
 import numpy as np
 
 from penstock import _native
+from penstock.bridge.graph.orientation import (
+    JPEG_START,
+    PNG_START,
+    define_orientation,
+    find_jpeg_exif,
+    find_png_chunk,
+)
 from penstock.bridge.graph.parse import read_values
 from penstock.bridge.graph.site import Lack, Page, Site, tf
-from penstock.foundation.program import DefineFunction, StatementBlock, Term, function, lift
+from penstock.codegen.program import StatementBlock, Term, define_function, function, lift
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted
 from penstock.transform.image import Image
 
 _NAME: Final = "find_brightness"
+_INVERTING: Final = "mark_inverted"
 _LUMA: Final = (19595, 38470, 7471)  # weights of red, green and blue, in 65536ths
 
 
@@ -30,75 +39,33 @@ def define_brightness(page: Page) -> Term:
         sums = block.bind("sums", tf.reduce_sum(shares, axis=-1, keepdims=True))
         bright = tf.cast((sums + 32768) // 65536, tf.uint8)
         docstring = "Return the brightness of pixels in red, green and blue."
-        page.functions[_NAME] = DefineFunction(_NAME, ("pixels",), docstring, block.finish(bright))
+        page.functions[_NAME] = define_function(_NAME, ("pixels",), docstring, block.finish(bright))
     return Term.name(_NAME)
 
 
-_HEAD_BYTES: Final = 1 << 17  # the EXIF of a photo is within these first bytes
-_TIFF_BYTES: Final = 1 << 14  # the orientation is within these first bytes of the EXIF
-_SPARE: Final = 16  # zeros after the end, so that reads past it find nothing
-_SEGMENT: Final = b"\xff\xe1"
-_ORIENTATION: Final = 0x0112
+_ADOBE: Final = b"\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"
+"""A JPEG segment that declares CMYK with inverted colors, as programs write it, also without this segment."""
 
 
-def define_orientation(page: Page) -> tuple[Term, Term]:
-    """Define `find_orientation` and `turn_upright` once; return the terms for them."""
-    names = ("find_orientation", "turn_upright")
-    if names[0] not in page.functions:
-        page.functions[names[0]] = _define_finding()
-        page.functions[names[1]] = _define_turning()
-    return Term.name(names[0]), Term.name(names[1])
-
-
-def _define_finding() -> DefineFunction:
-    block = StatementBlock()
-    head = block.bind("head", tf.strings.substr(Term.name("data"), 0, _HEAD_BYTES))
-    parts = block.bind("parts", tf.concat([tf.strings.split(head, "Exif\0\0"), [""]], axis=0))
-    is_exif = block.bind("is_exif", tf.strings.substr(parts[0], -4, 2).equals(_SEGMENT))
-    block.note("EXIF is a TIFF: its byte order, then entries of 12 bytes: number, type, count, value.")
-    tiff = block.bind("tiff", tf.io.decode_raw(tf.strings.substr(parts[1], 0, _TIFF_BYTES), tf.uint8))
-    tiff = block.bind("tiff", tf.cast(tf.pad(tiff, [[0, _SPARE]]), tf.int32))
-    last = block.bind("last", tf.size(tiff) - 1)
-    is_little = block.bind("is_little", tiff[0].equals(ord("I")))
-    byte = block.define_function("byte", "at", body=lambda at: tf.gather(tiff, tf.minimum(at, last)))
-    word = block.define_function("word", "at", body=lambda at: _word(byte, is_little, at))
-    first = block.bind("first", word(tf.where(is_little, 4, 6)))
-    entries = block.bind("entries", first + 2 + tf.range(tf.minimum(word(first), last // 12)) * 12)
-    found = block.bind("found", tf.boolean_mask(entries, word(entries).equals(_ORIENTATION)))
-    value = block.bind("value", tf.concat([word(found + 8), [1]], axis=0)[0])
-    is_known = is_exif & (value >= 1) & (value <= 8)
-    docstring = "Return how a photo is turned by the EXIF of a JPEG, 1 to 8; 1 is upright."
-    return DefineFunction(
-        "find_orientation", ("data",), docstring, block.finish(tf.where(is_known, value, 1))
-    )
-
-
-def _word(byte: Term, is_little: Term, at: Term) -> Term:
-    return tf.where(is_little, byte(at) + byte(at + 1) * 256, byte(at) * 256 + byte(at + 1))
-
-
-def _define_turning() -> DefineFunction:
-    block, pixels = StatementBlock(), Term.name("pixels")
-    turn = block.define_function("turn", body=lambda: tf.transpose(pixels, [1, 0, 2]))
-    branches = [
-        function(body=lambda: pixels),
-        function(body=lambda: tf.reverse(pixels, [1])),
-        function(body=lambda: tf.reverse(pixels, [0, 1])),
-        function(body=lambda: tf.reverse(pixels, [0])),
-        turn,
-        function(body=lambda: tf.reverse(turn(), [1])),
-        function(body=lambda: tf.reverse(turn(), [0, 1])),
-        function(body=lambda: tf.reverse(turn(), [0])),
-    ]
-    docstring = "Return the pixels of a photo upright."
-    upright = tf.switch_case(Term.name("orientation") - 1, branches)
-    return DefineFunction("turn_upright", ("pixels", "orientation"), docstring, block.finish(upright))
+def define_inverting(page: Page) -> Term:
+    """Define the function `mark_inverted` once; return the term for it."""
+    if _INVERTING not in page.functions:
+        block = StatementBlock()
+        rest = tf.strings.substr(_data, 2, tf.strings.length(_data))
+        marked = tf.strings.join([tf.strings.substr(_data, 0, 2), _ADOBE, rest])
+        is_cmyk = tf.image.extract_jpeg_shape(_data)[2].equals(4)
+        found = tf.cond(is_cmyk, function(body=lambda: marked), function(body=lambda: _data))
+        docstring = "Return a JPEG; one in CMYK gets a segment that declares inverted colors."
+        page.functions[_INVERTING] = define_function(_INVERTING, ("data",), docstring, block.finish(found))
+    return Term.name(_INVERTING)
 
 
 _TURNED: Final = 5  # EXIF orientations from 5 on swap width and height
 # By orientation: whether the first row, and the first column, were the last before the image was rotated.
 _REVERSED: Final = ((0, 0), (0, 1), (1, 1), (1, 0), (0, 0), (0, 1), (1, 1), (1, 0))
 _DENOMINATORS: Final = (1, *reversed(_native.DRAFTS))
+_DEPTH_AT: Final = 24  # of the bits per sample in a PNG
+_OPAQUE: Final = 255
 
 _data, _is_jpeg, _size, _wanted, _box, _window, _draft, _share, _orientation = (
     Term.name(name)
@@ -133,28 +100,32 @@ class ImageFunction:
         self._has_jpeg = "jpeg" in formats
         self._resize_by = "crop" if transform.resize == "random" else transform.resize
         self._has_drafts = self._has_jpeg and transform.drafts
-        self._turns = self._has_jpeg and transform.orient
+        self._turns = transform.orient
         self._sides = list(need_fitted(transform, site.name, transform.fitted).size)
         self._block = StatementBlock()
 
-    def define(self, name: str) -> DefineFunction:
+    def define(self, name: str) -> ast.FunctionDef:
         """Return the function under a name."""
         block = self._block
         if self._has_jpeg and self._has_png:
             block.bind("is_jpeg", tf.io.is_jpeg(_data))
         self._write_size()
-        find, turn = define_orientation(self._site.page) if self._turns else (None, None)
-        if find is not None:
-            block.bind("orientation", self._choose(find(_data), tf.constant(1)))
+        page = self._site.page
+        read, turn = define_orientation(page) if self._turns else (None, None)
+        if read is not None:
+            exif = self._choose(find_jpeg_exif(page, _data), find_png_chunk(page, _data, "eXIf"))
+            block.bind("orientation", read(exif))
             block.bind("size", tf.where(_orientation < _TURNED, _size, tf.reverse(_size, [0])))
         block.bind("size", tf.cast(_size, tf.float64))
         block.bind("wanted", tf.constant(self._sides, tf.float64))
         self._write_frame()
+        if self._has_jpeg:
+            block.bind("data", self._choose(define_inverting(page)(_data), _data))
         pixels = block.bind("pixels", self._decode())
         if turn is not None:
             pixels = block.bind("pixels", turn(pixels, _orientation))
         docstring = f"Return the pixels of one image of {self._site.variable}."
-        return DefineFunction(name, ("data",), docstring, block.finish(self._resize(pixels)))
+        return define_function(name, ("data",), docstring, block.finish(self._resize(pixels)))
 
     def _write_size(self) -> None:
         """Bind `size`, and make images with too many pixels fail."""
@@ -210,12 +181,24 @@ class ImageFunction:
             )
         if self._transform.channels == 3:
             return decode(3)
-        return tf.pad(decode(3), [[0, 0], [0, 0], [0, 1]], constant_values=255)
+        return tf.pad(decode(3), [[0, 0], [0, 0], [0, 1]], constant_values=_OPAQUE)
 
     def _decode_png(self) -> Term:
-        channels = self._transform.channels
-        pixels = tf.io.decode_png(_data, channels=max(channels, 3))
-        return pixels if channels > 1 else define_brightness(self._site.page)(pixels)
+        page, channels = self._site.page, self._transform.channels
+        if channels < 4:
+            pixels = tf.io.decode_png(_data, channels=3)
+            return pixels if channels == 3 else define_brightness(page)(pixels)
+        # TensorFlow gives the alpha of 255 in as few bits as the file has for a sample.
+        is_shallow = tf.io.decode_raw(tf.strings.substr(_data, _DEPTH_AT, 1), tf.uint8)[0] < 8
+        is_opaque = is_shallow & tf.strings.length(find_png_chunk(page, _data, "tRNS")).equals(0)
+        opaque = tf.pad(
+            tf.io.decode_png(_data, channels=3), [[0, 0], [0, 0], [0, 1]], constant_values=_OPAQUE
+        )
+        return tf.cond(
+            is_opaque,
+            function(body=lambda: opaque),
+            function(body=lambda: tf.io.decode_png(_data, channels=4)),
+        )
 
     def _resize(self, pixels: Term) -> Term:
         """Return the pixels of the output."""
@@ -273,27 +256,23 @@ class ImageFunction:
         return tf.cond(_is_jpeg, function(body=lambda: of_jpeg), function(body=lambda: of_png))
 
 
-_FORMATS: Final = ("jpeg", "png")
+_FORMATS: Final = {"jpeg": JPEG_START, "png": PNG_START}
+"""First bytes of the formats that TensorFlow decodes to the pixels of Penstock."""
 
 
 def write_image(site: Site, transform: Image) -> dict[str, Term]:
-    """Write `Image` as operations, without augmentation.
-
-    Raises:
-        OptionError: The images may have a format that TensorFlow decodes to other pixels than Penstock.
-    """
+    """Write `Image` as operations, without augmentation."""
     fitted = need_fitted(transform, site.name, transform.fitted)
     lack: Lack = "refuse" if fitted.can_lack and transform.missing == "error" else "fill"
     data, _ = read_values(site, lack)
+    formats = _find_formats(site, fitted.formats)
+    data = _check_formats(site, data, formats, is_optional=site.field.optional and lack == "fill")
     name = site.page.names.take(f"read_{site.variable}")
-    site.page.functions[name] = ImageFunction(site, transform, _find_formats(site, fitted.formats)).define(
-        name
-    )
+    site.page.functions[name] = ImageFunction(site, transform, formats).define(name)
     read, shape = Term.name(name), [*fitted.size, transform.channels]
-    if site.field.optional and site.field.default is None and lack == "fill":
-        blank = tf.zeros(shape, tf.uint8) + tf.constant(find_fill(transform), tf.uint8)
-        blank = site.bind_extra("blank", blank)
-        read = function("data", body=lambda data: _read_or(data, Term.name(name), blank))
+    blank = tf.zeros(shape, tf.uint8) + tf.constant(find_fill(transform), tf.uint8)
+    blank = site.bind_extra("blank", blank)
+    read = function("data", body=lambda data: _read_or(data, Term.name(name), blank))
     pixels = site.bind(tf.map_fn(read, data, fn_output_signature=tf.TensorSpec(shape, tf.uint8)))
     if transform.dtype == "float32":
         pixels = site.bind(_scale(transform, pixels))
@@ -311,6 +290,22 @@ def _find_formats(site: Site, taken: tuple[str, ...]) -> tuple[str, ...]:
         if each not in _FORMATS:
             site.refuse("images in JPEG or PNG", each)
     return found
+
+
+def _check_formats(site: Site, data: Term, formats: tuple[str, ...], *, is_optional: bool) -> Term:
+    """Refuse other formats: TensorFlow decodes some, but their size is not where JPEG and PNG have it.
+
+    Returns:
+        The images, without refused ones: the error of a decoder could come before the one of this check.
+    """
+    heads = [tf.strings.substr(data, 0, len(_FORMATS[each])).equals(_FORMATS[each]) for each in formats]
+    is_known = heads[0] | heads[1] if len(heads) > 1 else heads[0]
+    is_known = site.bind_extra("known", is_known)
+    is_valid = is_known | tf.strings.length(data).equals(0) if is_optional else is_known
+    kind = "field" if site.page.reader is None else "input"
+    message = f"{kind} {site.name}: expected images in {' or '.join(each.upper() for each in formats)}"
+    site.check(tf.debugging.Assert(tf.reduce_all(is_valid), [message]))
+    return site.bind(tf.where(is_known, data, ""))
 
 
 def _read_or(data: Term, read: Term, blank: Term) -> Term:

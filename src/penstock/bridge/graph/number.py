@@ -14,7 +14,7 @@ import numpy as np
 from penstock.bridge.graph.parse import read_lists, read_values
 from penstock.bridge.graph.sequence import cast_lists, cast_numbers, pad_lists
 from penstock.bridge.graph.site import Site, Stored, tf
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale, ScaleFit
@@ -27,8 +27,17 @@ def write_scale(site: Site, transform: Scale) -> dict[str, Term]:
         lists = read_lists(site)
         scaled = site.bind(lists.with_flat_values(_scale(site, transform, fitted, lists.flat_values)))
         return pad_lists(site, transform, scaled, fitted.shape, 0.0)
+    return scale_stored(site, transform, fitted, read_marked(site, transform, fitted))
+
+
+def read_marked(site: Site, transform: Scale, fitted: ScaleFit) -> Stored:
+    """Return one value or array per record, with which records have one, if that matters."""
     marks = transform.indicator or not fitted.has_default
-    stored = read_values(site, "mark" if marks else "fill")
+    return read_values(site, "mark" if marks else "fill")
+
+
+def scale_stored(site: Site, transform: Scale, fitted: ScaleFit, stored: Stored) -> dict[str, Term]:
+    """Write `Scale` of stored values as operations."""
     outputs = {}
     if transform.indicator:
         outputs[f"{site.name}_missing"] = site.bind_extra("missing", _indicate(transform, fitted, stored))

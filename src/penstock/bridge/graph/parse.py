@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.bridge.graph.site import Lack, Site, Stored, tf
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
@@ -25,10 +25,8 @@ _DECODED: Final = {"uint32": "int32", "uint64": "int64", "float16": "uint16", "b
 def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
     """Return one value or array per record.
 
-    Args:
-        site: The field in the program.
-        lack: How to treat records without a value, if the field is optional.
-        default: Value for such records instead of the field's default, in its stored representation.
+    `lack`: how to treat records without a value, if the field is optional. `default`: value for such records
+    instead of the field's default, in its stored representation.
     """
     if site.page.reader is not None:
         return site.page.reader.read_values(site, lack, default)
@@ -38,7 +36,7 @@ def read_values(site: Site, lack: Lack, default: Any = None) -> Stored:
         value = site.parse(tf.io.FixedLenFeature(shape, kind))
         return Stored(_convert(site, value, is_filled=False), None)
     if default is None:
-        default = _find_default(field)
+        default = find_default(field)
     if lack == "fill" and (default is not None or not shape):
         fill = _ZEROS[field.kind] if default is None else default
         value = site.parse(tf.io.FixedLenFeature(shape, kind, default_value=fill))
@@ -112,7 +110,7 @@ def _decode(site: Site, value: Term, field: Number | Tensor, *, is_filled: bool)
     return site.bind(site.reshape(value, shape))
 
 
-def _find_default(field: Field) -> Any:
+def find_default(field: Field) -> Any:
     """Return the default of the field in its stored representation, or None."""
     default = field.default
     if default is None or not isinstance(field, Tensor | Number):

@@ -5,30 +5,35 @@ In: files, schema, fitted pipeline, options. Out: statements that bind `dataset`
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.bridge.graph.category import write_encode, write_tokenize
-from penstock.bridge.graph.files import GraphOptions, GraphSource, define_options, write_dataset
+from penstock.bridge.graph.date import write_expand_date
+from penstock.bridge.graph.files import GraphSource, define_options, write_dataset
 from penstock.bridge.graph.image import write_image
 from penstock.bridge.graph.number import write_keep, write_scale
 from penstock.bridge.graph.sequence import write_pad
 from penstock.bridge.graph.site import Page, Site, refuse_field, tf
+from penstock.codegen.program import StatementBlock, Term, define_function
+from penstock.codegen.program_text import write_program
 from penstock.columns import Payload
 from penstock.errors import OptionError
-from penstock.foundation.program import DefineFunction, Statement, StatementBlock, Term
-from penstock.foundation.program_text import write_program
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
+from penstock.settings.loading import GraphOptions
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
+from penstock.transform.date import ExpandDate
 from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.output import Output
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.pipeline_parts import check_inputs
 from penstock.transform.sequence import Pad
 from penstock.transform.text import Tokenize
 
@@ -36,6 +41,7 @@ _Write = Callable[[Site, Any], dict[str, Term]]
 
 _WRITERS: Final[dict[type[Transform], _Write]] = {
     Scale: write_scale,
+    ExpandDate: write_expand_date,
     Keep: write_keep,
     Encode: write_encode,
     Tokenize: write_tokenize,
@@ -56,16 +62,11 @@ class Program:
         uses_file: Whether the program reads vocabularies from the pipeline's JSON file.
     """
 
-    statements: tuple[Statement, ...]
+    statements: tuple[ast.stmt, ...]
     uses_file: bool
 
     def write(self, docstring: str = DOCSTRING, modules: tuple[str, ...] = ()) -> str:
-        """Return the program as Python code.
-
-        Args:
-            docstring: Docstring of the script.
-            modules: Further import statements.
-        """
+        """Return the program as Python code."""
         own = ["import json", "import pathlib", ""] if self.uses_file else []
         return write_program(self.statements, docstring, [*own, *modules, "import tensorflow as tf"])
 
@@ -75,22 +76,15 @@ def make_program(
 ) -> Program:
     """Return the program that makes a pipeline's batches.
 
-    Args:
-        source: Files to read.
-        pipeline: Pipeline fitted to the schema of the files.
-        options: Options of batches and order.
-        file: Name of the pipeline's JSON file, from which the code reads long vocabularies; None for code
-            that contains all vocabularies.
-
-    Raises:
-        OptionError: A transform cannot be expressed in TensorFlow operations; `field` names the field.
-        UnknownNameError: The pipeline reads a field that the files do not have.
-        SchemaError: A field differs from the one that the pipeline was fitted to.
+    `file`: name of the pipeline's JSON file, from which the code reads long vocabularies; None for code that
+    contains all vocabularies. Raises OptionError: there is no input, or a transform cannot be expressed in
+    TensorFlow operations; `field` names the field.
     """
     if not isinstance(pipeline, Pipeline):
         advice = "Fit a pipeline: ps.Pipeline.fit(data)."
         raise OptionError("pipeline", expected="a fitted Pipeline", got=show(pipeline), advice=advice)
-    pipeline.check_schema(source.schema)
+    check_inputs(pipeline)
+    pipeline.assembly.check_schema(source.schema)
     page = Page(rows=options.batch_size if options.last == "drop" else None)
     if file is None:
         page.most_values = sys.maxsize
@@ -107,7 +101,7 @@ def make_program(
     if page.top.statements:
         top.note("Vocabularies and scaling constants.")
     body = (*parse.statements, *page.body.finish(result))
-    prepare = DefineFunction("prepare", ("serialized",), "Return a batch made of serialized records.", body)
+    prepare = define_function("prepare", ("serialized",), "Return a batch made of serialized records.", body)
     statements = (
         *top.statements,
         *page.top.statements,
@@ -121,8 +115,7 @@ def make_program(
 def write_fields(page: Page, schema: Schema, pipeline: Pipeline) -> tuple[dict[str, Term], ...]:
     """Write the transforms of all fields; return inputs, targets and, if there are any, weights.
 
-    Raises:
-        OptionError: A transform cannot be expressed in TensorFlow operations; `field` names the field.
+    Raises OptionError: a transform cannot be expressed in TensorFlow operations; `field` names the field.
     """
     form = pipeline.to_json()
     for mapped in form["maps"]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from penstock.bridge.graph.parse import read_lists
 from penstock.bridge.graph.site import Site, tf
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.padding import Padded
 from penstock.transform.sequence import Pad
@@ -51,7 +51,7 @@ def cast_lists(site: Site, lists: Term, stored: str, wanted: str) -> Term:
 
 
 def _can_overflow(stored: str, wanted: str) -> bool:
-    """Whether the range of `stored` exceeds that of `wanted`."""
+    """Whether the range of `stored` exceeds the range of `wanted`."""
     (old_low, old_high), (low, high) = _find_limits(stored), _find_limits(wanted)
     return low > old_low or high < old_high
 
@@ -120,7 +120,7 @@ def _pad_steps(site: Site, transform: Padded, lists: Term, value: float) -> tupl
 
 
 def _find_width(site: Site, transform: Padded, lists: Term) -> Term:
-    """Return the length of the rows of a batch: that of the longest, or rounded up to a multiple."""
+    """Return the length of the rows of a batch: the longest length, or rounded up to a multiple."""
     width = tf.maximum(lists.bounding_shape(axis=1), 1)
     if transform.multiple is not None and transform.multiple > 1:
         width = -(-width // transform.multiple) * transform.multiple

@@ -6,14 +6,15 @@ key.
 
 from __future__ import annotations
 
+import ast
 import keyword
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
+from penstock.codegen.program import StatementBlock, Term
 from penstock.errors import OptionError
-from penstock.foundation.program import DefineFunction, StatementBlock, Term
 from penstock.schema.field import Field
 from penstock.transform.vocabulary import Entry, as_bytes
 
@@ -53,7 +54,10 @@ class ValueReader(Protocol):
 
 # Names that generated programs use for other things.
 _RESERVED: Final = ("tf", "json", "pathlib", "len", "prepare", "serialized", "parsed", "steps", "dataset")
-_FUNCTIONS: Final = ("find_brightness", "find_orientation", "turn_upright")
+_FUNCTIONS: Final = (
+    *("find_brightness", "mark_inverted", "read_segment", "read_chunk", "find_part"),
+    *("read_orientation", "turn_upright"),
+)
 _CONSTANTS: Final = (
     "FILES",
     "COMPRESSIONS",
@@ -106,7 +110,7 @@ class Page:
 
     names: Names = field(default_factory=Names)
     top: StatementBlock = field(default_factory=StatementBlock)
-    functions: dict[str, DefineFunction] = field(default_factory=dict)
+    functions: dict[str, ast.FunctionDef] = field(default_factory=dict)
     body: StatementBlock = field(default_factory=StatementBlock)
     features: dict[str, Term] = field(default_factory=dict)
     steps: dict[str, Term] = field(default_factory=dict)
@@ -173,11 +177,7 @@ class Site:
     def define_table(self, values: tuple[Entry, ...], first: int, unknown: int, *path: str) -> Term:
         """Define a lookup table from values to codes; return the term for it.
 
-        Args:
-            values: Values in the order of their codes.
-            first: Code of the first value.
-            unknown: Code of any other value.
-            path: Path of the values in the JSON form of the transform.
+        `path`: path of the values in the JSON form of the transform.
         """
         names, top = self.page.names, self.page.top
         name = names.take(self.variable.upper())

@@ -8,29 +8,27 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterable
-from math import prod
 from typing import Final, NamedTuple
 
 import numpy as np
 
-from penstock.batch.cache import usual_cache_bytes
 from penstock.batch.loader import Loader
 from penstock.batch.maker import Batch
-from penstock.batch.options import LoadOptions
 from penstock.batch.stats import LoaderStats
 from penstock.batch.stored import StoredValues
 from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError
-from penstock.foundation.process import count_disk_bytes, find_peak_bytes, is_crowded
+from penstock.foundation.process import count_cores, count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.foundation.wording import list_choices
 from penstock.jobs.bench.measured import Measured
-from penstock.jobs.bench.options import BenchOptions
 from penstock.jobs.bench.report import BenchReport, leave_out_ahead, subtract
-from penstock.jobs.stored_data import open_declared
+from penstock.jobs.given_dataset import Declaration, open_declared
+from penstock.settings.groups import ReadOptions
+from penstock.settings.loading import BenchOptions
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 
-_ENOUGH: Final = 0.25  # minimum length of later epochs, as a share of the first, to base the advice on them
+_ENOUGH: Final = 0.25  # minimum length of later epochs, as a share of the first, to judge by them
 
 
 class LoaderProgress(NamedTuple):
@@ -52,20 +50,11 @@ class LoaderProgress(NamedTuple):
 def prepare_bench(
     paths: PathLike | Iterable[PathLike],
     options: BenchOptions | None = None,
+    read: ReadOptions | None = None,
+    declaration: Declaration | None = None,
     on_stage: Callable[[str], None] | None = None,
 ) -> Bench:
     """Open a data set, load or fit its pipeline, and return the benchmark.
-
-    Args:
-        paths: As for `penstock.open`.
-        options: What to load, and for how long.
-        on_stage: Called with a short description of the current task.
-
-    Raises:
-        NoSuchPathError: A path does not match any file.
-        UnknownNameError: The split does not exist.
-        OptionError: The split must be chosen, or the pipeline uses no field of the split.
-        PenstockError: The files cannot be opened, or the pipeline does not match them.
 
     Example:
         >>> report = prepare_bench("pets/", BenchOptions(batches=20, is_stored=True)).run()
@@ -75,7 +64,7 @@ def prepare_bench(
     options = options or BenchOptions()
     report = on_stage or (lambda _: None)
     report("opening the files")
-    dataset = open_declared(paths, options.declaration, read=options.read)
+    dataset = open_declared(paths, declaration or Declaration(), read=read)
     split = dataset[_choose_split(dataset)] if options.split is None else dataset[options.split]
     if options.is_stored:
         return Bench(split, None, options)
@@ -89,7 +78,7 @@ def prepare_bench(
             f"the fields of split {split.name!r}",
             expected="at least one that a model uses by default",
             got=", ".join(split.schema) or "none",
-            advice="Load them as they are stored with --no-pipeline.",
+            advice="Load them as they are stored: `is_stored=True`.",
         )
     return Bench(split, pipeline, options, fit_seconds=time.perf_counter() - began)
 
@@ -118,9 +107,9 @@ class Bench:
         self._fit_seconds = fit_seconds
         self._loader: Loader = split.loader(
             pipeline,
-            options.batch_size,
-            options.shuffle,
-            options.seed,
+            batch_size=options.batch_size,
+            shuffle=options.shuffle,
+            seed=options.seed,
             num_threads=options.num_threads,
             cache=options.cache,
         )
@@ -194,40 +183,19 @@ class Bench:
 
     def _measured(self, first: LoaderStats, later: LoaderStats | None) -> Measured:
         options, loader = self.options, self._loader
-        is_first = later is None or later.batches < _ENOUGH * first.batches
-        slowdown = None
-        if later is not None and first.records_per_second:
-            slowdown = later.records_per_second / first.records_per_second
+        is_enough = later is not None and later.batches >= _ENOUGH * first.batches
         return Measured(
-            stats=first if later is None or is_first else later,
+            stats=later if later is not None and is_enough else first,
             batch_size=options.batch_size,
-            batch_bytes=self._batch_bytes,
             num_slices=loader.num_slices,
             num_fitting=max(2, loader.window_bytes // max(1, self._batch_bytes)),
             steps_per_epoch=loader.steps_per_epoch,
-            num_fields=len(self._fields),
             num_records=len(self.split),
-            num_cores=LoadOptions().threads,
-            cache_bytes=usual_cache_bytes(),
-            pixel_bytes=_count_pixels(loader),
+            num_cores=count_cores(),
             shuffle=options.shuffle,
-            has_maps=isinstance(loader.pipeline, Pipeline) and bool(loader.pipeline.maps),
-            is_cached=options.cache is not None,
-            is_compressed=self._compression != "none",
-            is_first=is_first,
             is_crowded=self._is_crowded,
-            slowdown=slowdown,
             consumer_seconds=options.consumer_seconds,
         )
-
-
-def _count_pixels(loader: Loader) -> int:
-    """Return the size of the images of one record in a cache, if it holds them resized."""
-    pipeline = loader.pipeline
-    if not isinstance(pipeline, Pipeline):
-        return 0
-    images = [each.outputs(name) for name, each in pipeline.transforms.items() if each.prepares]
-    return sum(prod(dim or 0 for dim in output.shape) for outputs in images for output in outputs)
 
 
 def _choose_split(dataset: Dataset) -> str:
@@ -239,7 +207,7 @@ def _choose_split(dataset: Dataset) -> str:
         "split",
         expected=f"{list_choices(dataset.splits)}, because no split is named 'train'",
         got="none",
-        advice="Choose a split with --split.",
+        advice="Choose a split: `split=NAME`.",
     )
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from penstock.batch.options import Shuffling
 from penstock.batch.stats import STAGES, LoaderStats
+from penstock.settings.loading import Shuffling
 
 Limit: TypeAlias = Literal[
     "consumer", "none", "threads", "storage", "python", "programs", "finish", "memory", "epochs", "rows"
@@ -28,9 +28,9 @@ Limit: TypeAlias = Literal[
 - "rows": work per batch that does not depend on its size, because batches have few rows.
 """
 
-MUCH: Final = 0.5  # of the time
-LITTLE: Final = 0.1
-FEW_STEPS: Final = 8  # starting the threads takes as long as several steps
+_MUCH: Final = 0.5  # of the time
+_LITTLE: Final = 0.1
+_FEW_STEPS: Final = 8  # starting the threads takes as long as several steps
 # From this share of their time on, threads count as busy; below, they often have nothing to do.
 _BUSY: Final = 0.7
 # A thread that has work and runs for less than this share of the time waits: for files, a lock or a core.
@@ -38,53 +38,34 @@ _RUNNING: Final = 0.7
 # Data in memory is read in less than this time per record, and by each thread faster than this rate.
 _SLOW_SECONDS: Final = 20e-6
 _SLOW_BYTES_PER_SECOND: Final = 1e9
-_GROWTH: Final = 2  # decoded records are larger: a small number takes one byte stored and eight decoded
 
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """Measurements that the advice is based on.
+    """Measurements that the limit and the bottleneck are based on.
 
     Attributes:
         stats: Statistics of the measured epochs, without batches that were made but not consumed.
         batch_size: Number of records per batch.
-        batch_bytes: Size of the arrays of one batch.
         num_slices: Number of slices per batch, which threads make at the same time.
         num_fitting: Number of batches for which there is memory ahead of the consumer.
         steps_per_epoch: Number of batches per epoch.
-        num_fields: Number of fields that are read.
         num_records: Number of records of the split.
         num_cores: Number of threads that can run at the same time.
-        cache_bytes: Maximum size of a cache in memory.
-        pixel_bytes: Size of the decoded images of one record; 0 without images.
         shuffle: How the records were shuffled.
-        has_maps: Whether the pipeline has functions of `Pipeline.map`.
-        is_cached: Whether a cache was used.
-        is_compressed: Whether any file is compressed.
-        is_first: Whether `stats` describes the first epoch.
         is_crowded: Whether other programs were using the cores.
-        slowdown: Time of the first epoch divided by that of a later epoch; None without a later epoch.
         consumer_seconds: Time that the consumer took per batch.
     """
 
     stats: LoaderStats
     batch_size: int
-    batch_bytes: int
     num_slices: int
     num_fitting: int
     steps_per_epoch: int
-    num_fields: int
     num_records: int
     num_cores: int
-    cache_bytes: int
-    pixel_bytes: int = 0
     shuffle: bool | Shuffling = False
-    has_maps: bool = False
-    is_cached: bool = False
-    is_compressed: bool = False
-    is_first: bool = False
     is_crowded: bool = False
-    slowdown: float | None = None
     consumer_seconds: float = 0.0
 
     @property
@@ -105,7 +86,7 @@ class Measured:
         A consumer that does no work is never the bottleneck, even if it hardly waits: in that case the time
         is spent on starting and ending epochs.
         """
-        if self.stats.wait_share < LITTLE and self.consumer_share >= MUCH:
+        if self.stats.wait_share < _LITTLE and self.consumer_share >= _MUCH:
             return "consumer"
         spent = (self.stats.read_seconds, self.stats.decode_seconds, self.stats.transform_seconds)
         return STAGES[spent.index(max(spent))]
@@ -113,7 +94,7 @@ class Measured:
     @property
     def limit(self) -> Limit:
         """What keeps the loader from using more cores."""
-        if self.consumer_share >= MUCH:
+        if self.consumer_share >= _MUCH:
             return "consumer"
         threads = max(1, self.stats.num_threads)
         if self.busy_share >= _BUSY:
@@ -125,37 +106,21 @@ class Measured:
         return self._limit_of_idle_threads(threads)
 
     def _limit_of_idle_threads(self, threads: int) -> Limit:
-        if self.stats.finish_seconds >= MUCH * self.stats.seconds:
+        if self.stats.finish_seconds >= _MUCH * self.stats.seconds:
             return "finish"
         # One of the batches is ready, or being consumed; the slices of the others are work for the threads.
         if (self.num_fitting - 1) * self.num_slices < threads:
             return "memory"
-        if self.steps_per_epoch < FEW_STEPS:
+        if self.steps_per_epoch < _FEW_STEPS:
             return "epochs"
         # A thread that waits for a core is neither working nor waiting for batches.
         return "programs" if self.is_crowded else "rows"
 
     @property
-    def bytes_per_record(self) -> float:
-        """Number of bytes read per record."""
-        return self.stats.bytes_read / max(1, self.stats.records)
-
-    @property
-    def read_seconds(self) -> float:
-        """Time to read one record."""
-        return self.stats.read_seconds / max(1, self.stats.records)
-
-    @property
-    def fits_cache(self) -> bool:
-        """Whether no cache is used, and one would hold the whole split."""
-        # Pixels dominate the size of records with images.
-        per_record = self.pixel_bytes or _GROWTH * self.bytes_per_record
-        return not self.is_cached and per_record * self.num_records <= self.cache_bytes
-
-    @property
     def is_slow_storage(self) -> bool:
         """Whether reading waits for storage, that is, is slower than reading from memory."""
-        return self.read_seconds > _SLOW_SECONDS + self.bytes_per_record / _SLOW_BYTES_PER_SECOND
+        spent, num_bytes = self.stats.read_seconds, self.stats.bytes_read
+        return spent > _SLOW_SECONDS * max(1, self.stats.records) + num_bytes / _SLOW_BYTES_PER_SECOND
 
 
 def share_busy(stats: LoaderStats) -> float:

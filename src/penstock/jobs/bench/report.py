@@ -1,6 +1,6 @@
 """Report of a loader benchmark.
 
-In: statistics of the first epoch and of later ones. Out: `BenchReport`, with the bottleneck and advice.
+In: statistics of the first epoch and of later epochs. Out: `BenchReport`, with the bottleneck.
 """
 
 from __future__ import annotations
@@ -11,12 +11,26 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.batch.stats import LoaderStats
-from penstock.jobs.bench.advice import advise
 from penstock.jobs.bench.measured import Limit, Measured, share_busy
 
 # Statistics that include batches that were made but not consumed.
 _MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds", "finish_seconds")
 _SUMS: Final = ("batches", "records", "seconds", "cpu_seconds", "wait_seconds", *_MADE)
+ADVICE: Final[Mapping[str, str]] = {
+    "consumer": "Nothing to change: the loader is as fast as its consumer.",
+    "threads": "Use more threads, up to one per core.",
+    "storage": 'Read neighboring records together with shuffle="block", or use more threads.',
+    "python": "Use larger batches and fewer fields, and NumPy operations in functions of Pipeline.map.",
+    "programs": "Measure again when the other programs have finished.",
+    "finish": "Use larger batches, and NumPy operations in functions of Pipeline.map.",
+    "memory": "Use smaller batches, or increase prefetch_bytes.",
+    "epochs": "Use repeat=None, which iterates over many epochs without a restart.",
+    "rows": "Use larger batches, which take less time per record.",
+    # Busy threads, one per core: what their slowest stage could do without.
+    "read": 'Read less: uncompressed shards, smaller records, or cache="memory".',
+    "decode": 'Decode less: fewer fields, or cache="memory".',
+    "transform": 'Transform less: fewer fields, shorter texts and sequences; for images, cache="memory".',
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +49,7 @@ class BenchReport:
         disk_bytes: Bytes that the kernel read from disk (not from its cache) in the first epoch; None if the
             system does not report them.
         peak_bytes: Peak memory of the process, including mapped files.
-        measured: Measurements that the advice is based on.
+        measured: Measurements that the limit and the bottleneck are based on.
     """
 
     split: str
@@ -52,7 +66,7 @@ class BenchReport:
 
     @property
     def judged(self) -> LoaderStats:
-        """Statistics that the advice is based on: later epochs if there are enough, otherwise the first."""
+        """Statistics to judge by: later epochs if there are enough, otherwise the first."""
         return self.measured.stats
 
     @property
@@ -68,13 +82,13 @@ class BenchReport:
     @property
     def advice(self) -> str:
         """One sentence on what to change."""
-        return advise(self.measured)
+        return ADVICE[self.bottleneck if self.limit == "none" else self.limit]
 
     def count_epochs(self, stats: LoaderStats) -> float:
         """Return the number of epochs that the batches amount to."""
         return stats.batches / self.measured.steps_per_epoch
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the report for `json.dumps`."""
         measured = self.measured
         return {

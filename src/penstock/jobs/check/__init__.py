@@ -1,1 +1,1 @@
-"""What is in files, whether it is intact, and copies of what is."""
+"""The contents of files, whether they are intact, and copies of intact records."""

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from penstock import _native
 from penstock.columns import Compression, Payload
 from penstock.decode.status import describe_malformed
 from penstock.errors import CorruptRecordError, PenstockError
-from penstock.read.damage import Damage
+from penstock.read.damage import Damage, naming_record
 from penstock.read.index import check_compression, holds_no_record, not_tfrecord, refuse_foreign
-from penstock.read.options import ReadOptions
 from penstock.schema.survey import Survey
+from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import FIRST_BYTES, inflate
 from penstock.storage.open_file import FileIdentity, Readable
 from penstock.storage.store_path import AnyPath
@@ -36,20 +36,12 @@ class CheckedFile(Readable, Protocol):
 
 
 def compression_of(file: CheckedFile, options: ReadOptions) -> Compression:
-    """Return how a file is compressed.
-
-    Raises:
-        CorruptRecordError: The file is not compressed as the options specify.
-    """
+    """Return how a file is compressed."""
     return check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
 
 
 def read_chunks(file: CheckedFile, compression: Compression) -> Iterator[bytes]:
-    """Yield the inflated bytes of a file.
-
-    Raises:
-        CorruptRecordError: The compressed stream is damaged; all bytes before the damage have been yielded.
-    """
+    """Yield the inflated bytes of a file."""
     if compression != "none":
         yield from inflate(file, compression)
         return
@@ -89,7 +81,7 @@ class Fault:
             return cls(path, error.record, error.offset, what)
         return cls(path, None, None, f"cannot be read ({error.strerror or error})")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the fault for `json.dumps`."""
         return {"file": str(self.path), "record": self.record, "offset": self.offset, "what": self.what}
 
@@ -171,15 +163,7 @@ class ReadableBytes:
 def check_file(file: CheckedFile, options: ReadOptions, counter: RecordCounter) -> FileCheck:
     """Read a whole file, and return its records and faults.
 
-    Args:
-        file: The file.
-        options: How to read the file.
-        counter: Counter to which the records of the file are added.
-
-    Raises:
-        NotTFRecordError: The file is not a TFRecord file.
-        CorruptRecordError: The file is not compressed as the options specify.
-        ChangedFileError: The file changed while it was read.
+    `counter`: counter to which the records of the file are added.
     """
     compression = compression_of(file, options)
     first = file.read(0, FIRST_BYTES)
@@ -193,7 +177,8 @@ def check_file(file: CheckedFile, options: ReadOptions, counter: RecordCounter) 
     )
     stream = ReadableBytes(file, compression)
     for chunk in stream:
-        walk.feed(chunk)
+        with naming_record(file.path, walk):
+            walk.feed(chunk)
     walk.finish()
     file.check_unchanged(file.identity)
     damages = {each[0]: Damage.from_core(each) for each in walk.damages()}

@@ -1,13 +1,13 @@
 """Inspection of TFRecord files: counts, fields, and the first samples.
 
-In: paths, and what is declared about the fields. Out: `Inspection`. Damaged records are skipped and listed
+In: paths, and declarations of fields. Out: `Inspection`. Damaged records are skipped and listed
 as faults.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
@@ -17,7 +17,8 @@ from penstock import _native
 from penstock.columns import Payload
 from penstock.decode.plan import DecodePlan
 from penstock.decode.sample import Sample, iterate_samples
-from penstock.errors import OptionError
+from penstock.format.manifest import Manifest
+from penstock.foundation.wording import show
 from penstock.jobs.check.file_check import (
     Fault,
     FileCheck,
@@ -27,17 +28,29 @@ from penstock.jobs.check.file_check import (
     compression_of,
 )
 from penstock.jobs.check.read_progress import Progress, ReadProgress
-from penstock.jobs.stored_data import Declaration
-from penstock.read.listing import declared_schema, list_files
-from penstock.read.opening import open_files
-from penstock.read.options import ReadOptions
+from penstock.jobs.given_dataset import Declaration
+from penstock.read.damage import naming_record
+from penstock.read.dataset_files import declared_schema, list_files
+from penstock.read.opened_files import open_files
+from penstock.schema.array import Tensor
+from penstock.schema.byte_array import (
+    advise_declaration,
+    find_array_format,
+    find_conversion,
+    find_odd_values,
+    propose_arrays,
+)
 from penstock.schema.inference import name_entries
-from penstock.schema.resolution import resolve_schema
+from penstock.schema.resolution import Resolution, resolve_schema
+from penstock.schema.scalar import Bytes, Category
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
-from penstock.shards.manifest import Manifest
+from penstock.settings.advice import to_flags
+from penstock.settings.groups import ReadOptions
+from penstock.statistics.summary import load_statistics
 from penstock.storage.paths import PathLike, open_path
 from penstock.storage.store_path import AnyPath
+from penstock.transform.class_codes import order_classes
 
 _FRAME_BYTES = 16
 _HEADER_BYTES = 12
@@ -57,8 +70,10 @@ def read_frames(paths: Iterable[AnyPath], options: ReadOptions, payload: Payload
             payload == "sequence_example",
         )
         for chunk in ReadableBytes(file, compression):
-            walk.feed(chunk)
-            yield from _split_frames(walk.take()[0])
+            with naming_record(path, walk):
+                walk.feed(chunk)
+                frames = list(_split_frames(walk.take()[0]))
+            yield from frames
 
 
 def read_head(
@@ -66,13 +81,8 @@ def read_head(
 ) -> list[bytes]:
     """Return the first frames.
 
-    Args:
-        paths: The files.
-        options: How to read the files.
-        payload: Type of the records.
-        num_records: Number of requested frames.
-        enough_bytes: Up to 100 frames are returned, even if fewer are requested, as long as they take no
-            more than this number of bytes.
+    `enough_bytes`: up to 100 frames are returned, even if fewer are requested, as long as they take no more
+    than this number of bytes.
     """
     frames: list[bytes] = []
     num_bytes = 0
@@ -111,26 +121,8 @@ def _split_frames(frames: bytes) -> Iterator[bytes]:
         at = end
 
 
+_NUM_JUDGED = 16  # values of a field, to judge what arrays they may be
 _EXAMPLE_BYTES = 4 << 20  # of records are read to find a value of each field to show
-
-
-@dataclass(frozen=True, kw_only=True)
-class InspectOptions:
-    """Options of `inspect`.
-
-    Attributes:
-        read: How to read the files.
-        declaration: Types, shapes and roles of fields.
-        num_samples: Number of requested samples.
-    """
-
-    read: ReadOptions = field(default_factory=ReadOptions)
-    declaration: Declaration = field(default_factory=Declaration)
-    num_samples: int = 0
-
-    def __post_init__(self) -> None:
-        if self.num_samples < 0:
-            raise OptionError("num_samples", expected="a whole number of at least 0", got=self.num_samples)
 
 
 @dataclass(frozen=True)
@@ -181,9 +173,61 @@ class Inspection:
         """Counts by field name; empty if the records are not Examples."""
         return {} if self.survey.payload in ("other", "empty") else name_entries(self.survey)
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def classes(self) -> dict[str, tuple[Any, ...]]:
+        """Classes of each target in the order of the codes that models get, where all of them are known."""
+        stored = None if self.manifest is None else self.manifest.statistics
+        known = {} if stored is None else load_statistics(stored, "$.statistics")
+        found = {}
+        for name in self.schema.targets:
+            declared, entry = self.schema[name], self.entries.get(name)
+            counted = known[name].frequencies if name in known else None
+            if counted is not None and counted.is_complete:
+                values: Any = counted.values  # values of the train split
+            elif isinstance(entry, FieldSurvey) and not known:
+                values = entry.int_values or _decode(entry.strings)
+            else:
+                values = None
+            if values and isinstance(declared, Category):
+                found[name] = order_classes(declared, values)
+        return found
+
+    @property
+    def byte_values(self) -> dict[str, list[bytes]]:
+        """Values of the samples of each bytes field whose values all have one length, by field name."""
+        found = {}
+        for name, each in self.schema.items():
+            entry = self.entries.get(name)
+            if isinstance(each, Bytes) and isinstance(entry, FieldSurvey):
+                values = [sample[name] for sample in self.samples if sample.get(name)]
+                if values and (entry.min_bytes == entry.max_bytes or find_array_format(values[0])):
+                    found[name] = values[:_NUM_JUDGED]
+        return found
+
+    @property
+    def proposals(self) -> dict[str, tuple[Tensor, ...]]:
+        """The arrays that fields of bytes may hold, the most plausible first, by field name."""
+        proposed = {name: propose_arrays(name, values) for name, values in self.byte_values.items()}
+        return {name: tensors for name, tensors in proposed.items() if tensors}
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes about declared arrays with odd elements, and about arrays in a format that no type reads."""
+        notes = []
+        for name, values in self.byte_values.items():
+            if find_conversion(name, values) is not None:
+                notes.append(f"field {name!r} is not read as an array. {advise_declaration(name, values)}")
+        for name, each in self.schema.items():
+            if isinstance(each, Tensor) and each.kind == "bytes":
+                arrays = [sample[name] for sample in self.samples if sample.get(name) is not None]
+                if arrays and (odd := find_odd_values(np.stack(arrays[:_NUM_JUDGED]))):
+                    notes.append(f"field {name!r}: {odd}")
+        return tuple(notes)
+
+    def to_json(self) -> dict[str, object]:
         """Return the result for `json.dumps`, without the samples."""
-        fields, lists = {}, {}
+        fields: dict[str, dict[str, object]] = {}
+        lists = {}
         for name, entry in self.entries.items():
             if isinstance(entry, ListSurvey):
                 steps = {"min_steps": entry.min_steps, "max_steps": entry.max_steps}
@@ -197,7 +241,7 @@ class Inspection:
                     "min_len": entry.min_len,
                     "max_len": entry.max_len,
                 }
-        result: dict[str, Any] = {
+        result: dict[str, object] = {
             "files": len(self.files),
             "records": self.survey.records,
             "bytes": self.num_bytes,
@@ -207,12 +251,25 @@ class Inspection:
         }
         if self.survey.payload == "sequence_example":
             result["feature_lists"] = lists
+        if self.classes:
+            result["classes"] = {
+                name: [show(label) if isinstance(label, bytes) else label for label in each]
+                for name, each in self.classes.items()
+            }
+        for name, tensors in self.proposals.items():
+            fields[name]["tensors"] = [{"shape": list(each.shape), "dtype": each.dtype} for each in tensors]
+        if self.notes:
+            result["notes"] = [*map(to_flags, self.notes)]
         if self.manifest is not None:
             result["manifest"] = _describe_manifest(self.manifest)
         return result
 
 
-def _describe_manifest(manifest: Manifest) -> dict[str, Any]:
+def _decode(strings: Iterable[bytes] | None) -> list[str] | None:
+    return None if strings is None else [each.decode("utf-8", "replace") for each in strings]
+
+
+def _describe_manifest(manifest: Manifest) -> dict[str, object]:
     """Return the content of a manifest without the list of its shards, which may be long."""
     return {
         "penstock": manifest.version,
@@ -230,26 +287,22 @@ def _describe_manifest(manifest: Manifest) -> dict[str, Any]:
 
 def inspect(
     paths: PathLike | Iterable[PathLike],
-    options: InspectOptions | None = None,
+    declaration: Declaration | None = None,
+    read: ReadOptions | None = None,
+    *,
+    num_samples: int = 0,
     on_progress: Progress | None = None,
 ) -> Inspection:
     """Count records and fields of files, and infer the types of the fields.
 
     Damaged records are skipped and listed in `faults`.
 
-    Raises:
-        NoSuchPathError: A path does not match any file.
-        MissingShardError: A file of an `-of-N` set is missing.
-        NotTFRecordError: A file is not a TFRecord file.
-        UnknownNameError: Something is declared about a field that does not exist.
-        SchemaError: The records cannot hold a field as it is declared.
-
     Example:
         >>> found = inspect("pets/")
         >>> found.survey.records, found.schema["name"].type_name
         (3, 'text')
     """
-    options = options or InspectOptions()
+    read, declaration = read or ReadOptions(), declaration or Declaration()
     listing = list_files(paths)
     folders, groups = listing.folders, listing.paths()
     in_order = [path for group in groups.values() for path in group]
@@ -258,33 +311,34 @@ def inspect(
     splits: dict[str, list[FileCheck]] = {name: [] for name in groups}
     for name, path in ((name, path) for name, group in groups.items() for path in group):
         with progress.open(path) as file:
-            splits[name].append(check_file(file, options.read, counter))
+            splits[name].append(check_file(file, read, counter))
     survey = counter.survey()
-    schema = _resolve(survey, declared_schema(folders), options.declaration)
-    frames = read_head(in_order, options.read, survey.payload, options.num_samples, _EXAMPLE_BYTES)
+    schema = _resolve(survey, declared_schema(folders), declaration)
+    frames = read_head(in_order, read, survey.payload, num_samples, _EXAMPLE_BYTES)
     is_other = survey.payload == "other"
     samples = [] if is_other else decode_frames(frames, schema)
     payloads = [payload_of(frame) for frame in frames] if is_other else []
     checked = {name: tuple(files) for name, files in splits.items()}
     has_all = sum(len(list(folder.manifest.shards())) for folder in folders) == len(in_order)
     manifest = folders[0].manifest if len(folders) == 1 and folders[0].is_whole and has_all else None
-    return Inspection(checked, survey, schema, tuple(samples), tuple(payloads), options.num_samples, manifest)
+    return Inspection(checked, survey, schema, tuple(samples), tuple(payloads), num_samples, manifest)
 
 
-def read_schema(paths: PathLike | Iterable[PathLike], options: InspectOptions | None = None) -> Schema:
-    """Return the schema without reading all records: from the manifest, or as `penstock.open` infers it.
-
-    Raises:
-        PenstockError: As for `inspect`.
-    """
-    options = options or InspectOptions()
-    opened = open_files(paths, options.read)
-    declared, given = opened.declared_schema(), options.declaration
+def read_schema(
+    paths: PathLike | Iterable[PathLike],
+    declaration: Declaration | None = None,
+    read: ReadOptions | None = None,
+) -> Schema:
+    """Return the schema without reading all records: from the manifest, or as `penstock.open` infers it."""
+    opened = open_files(paths, read or ReadOptions())
+    declared, given = opened.declared_schema(), declaration or Declaration()
     if declared is not None and opened.is_described and not (given.fields or given.types):
-        return declared.with_roles(given.target, given.weight, given.id)
+        roles = declared.with_roles(given.target, given.weight, given.id)
+        return Resolution(roles, {}).without_unlabelled(declared.targets).schema
     return _resolve(opened.survey(), declared, given)
 
 
 def _resolve(survey: Survey, declared: Schema | None, given: Declaration) -> Schema:
     fields = given.list_fields(survey)
-    return resolve_schema(survey, declared, fields, given.target, given.weight, given.id).schema
+    found = resolve_schema(survey, declared, fields, given.target, given.weight, given.id)
+    return found.without_unlabelled({*fields, *(() if declared is None else declared.targets)}).schema

@@ -1,6 +1,6 @@
 """Inspection of raw data: what each column would become, and what its first rows hold.
 
-In: raw data of any kind, and what is declared about it. Out: a `RawInspection`. Only the first rows are read.
+In: raw data of any kind, and its declarations. Out: a `RawInspection`. Only the first rows are read.
 """
 
 from __future__ import annotations
@@ -9,14 +9,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.encode.raw_rows import show_row
-from penstock.jobs.convert.convert import combine_overrides, list_losses
+from penstock.jobs.convert.raw_source import list_losses
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
 from penstock.plan.profile import ColumnProfile
 from penstock.plan.survey import survey_blocks
-from penstock.shards.options import ConvertOptions
+from penstock.schema.scalar import Category
+from penstock.settings.advice import to_flags
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.groups import TextFiles
 from penstock.source.block import Block, PeekedSource
 from penstock.source.opening import open_source
+from penstock.transform.class_codes import order_classes
 
 _EXAMPLE_ROWS: Final = 20
 
@@ -34,6 +38,7 @@ class RawInspection:
         num_bytes: Size of the source, or None if it is unknown.
         is_whole: Whether there are no other rows.
         notes: Notes about the source and the columns that are left out.
+        cautions: Those notes that are about values of the source which were lost.
     """
 
     name: str
@@ -44,8 +49,19 @@ class RawInspection:
     num_bytes: int | None
     is_whole: bool
     notes: tuple[str, ...]
+    cautions: tuple[str, ...] = ()
 
-    def to_json(self) -> dict[str, Any]:
+    @property
+    def classes(self) -> dict[str, tuple[Any, ...]]:
+        """Classes of each target in the order of the codes that models get, where all rows were read."""
+        return {
+            each.name: order_classes(each.field, values)
+            for each in self.plan
+            if each.field.role == "target" and isinstance(each.field, Category) and self.is_whole
+            if each.column in self.profiles and (values := self.profiles[each.column].values)
+        }
+
+    def to_json(self) -> dict[str, object]:
         """Return the inspection as a JSON value."""
         form = self.plan.to_form()["columns"]
         columns = {
@@ -56,7 +72,7 @@ class RawInspection:
                 "distinct": self.profiles[each.column].num_distinct,
                 "example": self.find_example(each),
                 "reason": each.reason,
-                "warnings": list(each.warnings),
+                "warnings": [*map(to_flags, each.warnings)],
             }
             for each in self.plan
             if each.column in self.profiles
@@ -67,8 +83,11 @@ class RawInspection:
             "is_whole": self.is_whole,
             "bytes": self.num_bytes,
             "columns": columns,
-            "dropped": dict(self.plan.dropped),
-            "notes": list(self.notes),
+            **(
+                {"classes": {name: list(each) for name, each in self.classes.items()}} if self.classes else {}
+            ),
+            "dropped": {name: to_flags(why) for name, why in self.plan.dropped.items()},
+            "notes": [*map(to_flags, self.notes)],
         }
 
     def find_example(self, column: ColumnPlan) -> Any:
@@ -76,22 +95,13 @@ class RawInspection:
         return next((row[column.column] for row in self.rows if row[column.column] is not None), None)
 
 
-def inspect_raw(
-    source: object, overrides: PlanOverrides, options: ConvertOptions, num_rows: int
-) -> RawInspection:
+def inspect_raw(source: object, overrides: PlanOverrides, options: TextFiles, num_rows: int) -> RawInspection:
     """Inspect raw data.
 
-    Args:
-        source: Data, as for `convert`.
-        overrides: What is declared about the columns.
-        options: How the data is read.
-        num_rows: Number of first rows to return at least.
-
-    Raises:
-        PenstockError: See `convert`.
+    `source`: data, as for `convert`. `num_rows`: number of first rows to return at least.
     """
-    peeked = PeekedSource(open_source(source, options.source))
-    plan = make_plan(peeked, combine_overrides(overrides, options))
+    peeked = PeekedSource(open_source(source, options))
+    plan = make_plan(peeked, overrides, options.narrow(ConvertOptions))
     profile = survey_blocks(
         peeked.head,
         is_whole=peeked.is_whole,
@@ -107,6 +117,7 @@ def inspect_raw(
         peeked.num_bytes,
         peeked.is_whole,
         (*peeked.notes, *list_losses(plan)),
+        peeked.cautions,
     )
 
 

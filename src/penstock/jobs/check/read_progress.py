@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from penstock._native import IndexScanner
+from penstock.read.damage import naming_record
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.storage.paths import open_path
+from penstock.storage.paths import find_local_size, open_path
 from penstock.storage.store_path import AnyPath
 
 _REST_BYTES = 1 << 20
@@ -37,7 +37,7 @@ class ReadProgress:
         """Open a file for one pass; when it is closed, all of its bytes count as read."""
         size = _size(path)
         file = CountedFile(path, self)
-        if not isinstance(path, Path):
+        if not size:
             size = file.identity.size
             self._total += size
         try:
@@ -77,18 +77,13 @@ class CountedFile:
     def begin_hash(self, scanner: IndexScanner | None = None) -> None:
         """Hash the bytes that are read from now on; the file must be read from its start, without gaps.
 
-        Args:
-            scanner: Gets the same bytes, if it is given.
+        `scanner`: gets the same bytes, if it is given.
         """
         self._hash = hashlib.sha256()
         self._scanner = scanner
 
     def check_unchanged(self, since: FileIdentity) -> None:
-        """Check that the file has not changed.
-
-        Raises:
-            ChangedFileError: It has changed.
-        """
+        """Check that the file has not changed."""
         self._file.check_unchanged(since)
 
     def close(self) -> None:
@@ -110,16 +105,16 @@ class CountedFile:
             if self._hash is not None:
                 self._hash.update(memoryview(data)[-ahead:])
             if self._scanner is not None:
-                self._scanner.feed(memoryview(data)[-ahead:])
+                with naming_record(self.path, self._scanner):
+                    self._scanner.feed(memoryview(data)[-ahead:])
             self.furthest += ahead
             self._progress.advance(ahead)
         return data
 
 
 def _size(path: AnyPath) -> int:
-    if not isinstance(path, Path):
-        return 0  # known when it is opened
+    """Return the size of a file; 0 for one that is known when it is opened, or when opening it fails."""
     try:
-        return path.stat().st_size
+        return find_local_size(path, 0) or 0
     except OSError:
-        return 0  # opening the file raises the error
+        return 0

@@ -11,17 +11,16 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from penstock.errors import PenstockError
+from penstock.format.manifest import MANIFEST_NAME
+from penstock.format.shard_names import split_of
 from penstock.foundation.wording import count
 from penstock.jobs.check.file_check import Fault
 from penstock.jobs.check.read_progress import Progress, ReadProgress
 from penstock.jobs.check.repair_file import QUARANTINE, FileRepairer, Loss, RepairedFile, assign_paths
-from penstock.read.listing import DatasetFolder, find_folders
-from penstock.read.naming import split_of
-from penstock.read.options import ReadOptions
-from penstock.shards.manifest import MANIFEST_NAME
+from penstock.read.dataset_files import DatasetFolder, find_folders
+from penstock.settings.groups import ReadOptions
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike, refuse_remote
 from penstock.storage.store_path import as_path, take_local_path
@@ -81,7 +80,7 @@ class Repair:
         """Folder of the damaged bytes; it exists only if something was lost."""
         return self.out / QUARANTINE
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the report for `json.dumps`."""
         return {
             "files": len(self.files),
@@ -107,18 +106,7 @@ def repair(
 
     Records that the manifest of a folder lists but that its files do not hold count as lost.
 
-    Args:
-        paths: A file, several, a glob, or a folder.
-        out: The folder to write to.
-        options: How to read the files.
-        overwrite: Whether to replace existing files.
-        on_progress: Called with the number of bytes read and the total; every file is read twice.
-
-    Raises:
-        NoSuchPathError: A path does not match any file.
-        MissingShardError: A file of an `-of-N` set is missing.
-        PathError: An output file already exists, or the output folder is inside the input.
-        WriteError: The disk is full, or writing fails.
+    `on_progress`: called with the number of bytes read and the total; every file is read twice.
 
     Example:
         >>> repair("pets/", "repaired/").num_kept
@@ -200,7 +188,7 @@ def _note_metadata(out: Path, files: Iterable[Path], datasets: Iterable[DatasetF
         )
 
 
-def _list_losses(files: Iterable[RepairedFile]) -> Iterator[dict[str, Any]]:
+def _list_losses(files: Iterable[RepairedFile]) -> Iterator[dict[str, object]]:
     for file in files:
         for loss in file.losses:
             has_bytes = loss.num_bytes > 0  # bytes that could not be inflated are not in the quarantine
@@ -211,7 +199,7 @@ def _list_losses(files: Iterable[RepairedFile]) -> Iterator[dict[str, Any]]:
             }
 
 
-def _loss_to_json(loss: Loss) -> dict[str, Any]:
+def _loss_to_json(loss: Loss) -> dict[str, object]:
     fault = loss.fault
     location = {"file": str(fault.path), "record": fault.record, "offset": fault.offset}
     return {**location, "records": loss.num_records, "bytes": loss.num_bytes, "what": fault.what}

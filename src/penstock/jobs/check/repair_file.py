@@ -18,6 +18,7 @@ from penstock import _native
 from penstock.columns import Compression
 from penstock.decode.status import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
+from penstock.format.shard_names import group_files
 from penstock.jobs.check.file_check import (
     CheckedFile,
     Fault,
@@ -28,9 +29,8 @@ from penstock.jobs.check.file_check import (
     word_contrast,
 )
 from penstock.jobs.check.read_progress import CountedFile, ReadProgress
-from penstock.read.damage import Damage
-from penstock.read.naming import group_files
-from penstock.read.options import ReadOptions
+from penstock.read.damage import Damage, naming_record
+from penstock.settings.groups import ReadOptions
 from penstock.storage.atomic import AtomicFile, refuse_existing
 from penstock.storage.paths import PathLike, find_local_files, refuse_inside
 
@@ -43,12 +43,6 @@ def assign_paths(
     """Return the output path of each file, relative to `out`.
 
     Files of a given folder keep their path inside that folder; other files keep their name.
-
-    Raises:
-        NoSuchPathError: A path does not match any file.
-        MissingShardError: A file of an `-of-N` set is missing.
-        PathError: Two files have the same output path, an output file already exists, or `out` is inside
-            the input.
     """
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files, named_singly = find_local_files(given)
@@ -165,15 +159,7 @@ def separate_records(
 ) -> FileSeparation:
     """Separate the valid records of a file from its damaged bytes.
 
-    Args:
-        file: The file.
-        check: Result of checking the file.
-        options: How to read the file.
-        keep: Called with the valid frames, in order.
-        reject: Called with the damaged bytes, in order.
-
-    Raises:
-        ChangedFileError: The file has changed since it was checked.
+    `keep`: called with the valid frames, in order. `reject`: called with the damaged bytes, in order.
     """
     walk = _native.RepairScanner(
         file.identity.size if check.compression == "none" else None,
@@ -194,8 +180,9 @@ def separate_records(
 
     stream = ReadableBytes(file, check.compression)
     for chunk in stream:
-        walk.feed(chunk)
-        pass_on()
+        with naming_record(file.path, walk):
+            walk.feed(chunk)
+            pass_on()
     walk.finish()
     pass_on()
     file.check_unchanged(check.identity)
@@ -252,11 +239,7 @@ class RepairedFile:
         return sum(loss.num_bytes for loss in self.losses)
 
     def compare(self, num_records: int) -> RepairedFile:
-        """Return the same result, with the records that the manifest lists and the file lacks as a loss.
-
-        Args:
-            num_records: Number of records that the manifest lists.
-        """
+        """Return the same result, with the records that the manifest lists and the file lacks as a loss."""
         num_found = self.num_kept + self.num_lost
         if self.failure is not None or num_found >= num_records:
             return self
@@ -289,11 +272,7 @@ class FileRepairer:
         self._overwrite = overwrite
 
     def repair(self, path: Path, output: Path) -> RepairedFile:
-        """Repair a file; a file that cannot be repaired is returned with its `failure`.
-
-        Raises:
-            WriteError: The disk is full, or writing fails.
-        """
+        """Repair a file; a file that cannot be repaired is returned with its `failure`."""
         try:
             with self._progress.open(path) as file:
                 check = check_file(file, self._options, RecordCounter())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +16,8 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Payload
 from penstock.errors import ManifestError, NoSuchPathError, PathError, PenstockError
-from penstock.jobs.check.file_check import Fault, FileCheck, RecordCounter, check_file, word_contrast
-from penstock.jobs.check.read_progress import Progress, ReadProgress
-from penstock.read.index import build_index
-from penstock.read.listing import DatasetFolder, find_folders
-from penstock.read.naming import group_files
-from penstock.read.options import ReadOptions
-from penstock.shards.entry import ShardEntry
-from penstock.shards.index import (
+from penstock.format.entry import ShardEntry
+from penstock.format.index import (
     LONGEST_HEADER,
     decode_index,
     decode_tfindex,
@@ -33,9 +26,16 @@ from penstock.shards.index import (
     max_tfindex_bytes,
     tfindex_name,
 )
+from penstock.format.shard_names import group_files
+from penstock.jobs.check.file_check import Fault, FileCheck, RecordCounter, check_file, word_contrast
+from penstock.jobs.check.read_progress import Progress, ReadProgress
+from penstock.read.dataset_files import DatasetFolder, find_folders
+from penstock.read.index import build_index
+from penstock.read.remote_index import CombinedIndex
+from penstock.settings.groups import ReadOptions
 from penstock.storage.open_file import OpenFile
-from penstock.storage.paths import PathLike, find_files, open_path
-from penstock.storage.store_path import AnyPath, StorePath, as_path
+from penstock.storage.paths import PathLike, find_files, locate, open_path
+from penstock.storage.store_path import AnyPath, as_path
 
 _MOST_ITEM_BYTES = 8
 _COMPARED_SHARDS = 64  # whose offsets are in memory at the same time
@@ -132,7 +132,7 @@ class Verification:
         """Number of files with faults."""
         return sum(bool(file.faults) for file in self.files)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Return the result for `json.dumps`."""
         return {
             "files": len(self.files),
@@ -152,9 +152,6 @@ def verify(
     A record is valid if its frame and both CRCs are valid and if, in a file of Examples or SequenceExamples,
     it can be parsed as one. In files of other payloads only the frames are checked. The shards of a folder
     with a manifest must also match the manifest, and their indexes must match the shards.
-
-    Raises:
-        NoSuchPathError: A path does not match any file.
 
     Example:
         >>> verify("pets/").faults
@@ -194,10 +191,8 @@ def verify(
 def _compare_combined(folder: DatasetFolder, options: ReadOptions) -> Iterator[Fault]:
     """Yield a fault if the index of all shards in an object store does not match them; it is optional."""
     at = folder.shards_path
-    if not isinstance(at, StorePath):
+    if locate(at).has_folders:
         return
-    from penstock.read.remote_index import CombinedIndex  # noqa: PLC0415 - obstore was loaded by the manifest
-
     shards = list(folder.manifest.shards())
     index = CombinedIndex(at, shards, options)
     is_plain = folder.manifest.compression == "none"
@@ -231,7 +226,7 @@ def _verify_file(
             else:
                 scanner = _native.IndexScanner(options.max_record_bytes, options.allow_trailing_zeros)
                 # A file of a disk is read again for its index, which is fast; an object is not.
-                local = path if isinstance(path, Path) else None
+                local = Path(path) if locate(path).has_folders else None
                 file.begin_hash(scanner if local is None else None)
                 check = check_file(file, options, RecordCounter())
                 differences += compare_shard(check, file.finish_hash(), entry)

@@ -20,8 +20,7 @@ from penstock.errors import NotTFRecordError, OptionError
 from penstock.foundation.wording import show
 from penstock.jobs.check.read_progress import Progress
 from penstock.storage.atomic import AtomicFile, ByteSink
-from penstock.storage.output_file import find_size, open_output, refuse_output
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, locate
 from penstock.storage.store_path import AnyPath, as_path
 
 TABLE_SUFFIXES: Final = (".parquet", ".arrow", ".feather")
@@ -41,21 +40,14 @@ def write_table(
 ) -> WrittenTable:
     """Write the records of TFRecords or a data set to a Parquet or Arrow file.
 
-    Args:
-        source: Data, as for `penstock.open`.
-        out: Path of the file, with the suffix `.parquet`, `.arrow` or `.feather`; may be in an object store.
-        overwrite: Whether to replace an existing file.
-        on_progress: Called with the number of rows written and the total.
-
-    Raises:
-        OptionError: The file has another suffix, or the source is raw data.
-        PathError: The file already exists.
-        WriteError: The disk is full, or writing fails.
+    `source`: data, as for `penstock.open`. `out`: path of the file, with the suffix `.parquet`, `.arrow` or
+    `.feather`; may be in an object store. `on_progress`: called with the number of rows written and the
+    total.
     """
     path = as_path(out)
     if path.suffix not in TABLE_SUFFIXES:
         raise OptionError("out", expected=f"a name that ends in {' or '.join(TABLE_SUFFIXES)}", got=path.name)
-    refuse_output(path, overwrite=overwrite)
+    locate(path).refuse_output(overwrite=overwrite)
     try:
         dataset = open_dataset(source)
     except NotTFRecordError as error:
@@ -68,11 +60,11 @@ def write_table(
         ) from error
     schema = add_split(arrow_schema(dataset.schema), dataset.splits)
     num_rows = 0
-    with open_output(path, overwrite=overwrite) as file, _writer(path, file, schema) as writer:
+    with locate(path).creating(overwrite=overwrite) as file, _writer(path, file, schema) as writer:
         for batch in _batches(dataset, schema, on_progress):
             writer.write_batch(batch)
             num_rows += batch.num_rows
-    return WrittenTable(path, num_rows, find_size(path))
+    return WrittenTable(path, num_rows, locate(path).find_size())
 
 
 def _writer(path: AnyPath, file: AtomicFile, schema: Any) -> Any:

@@ -11,25 +11,29 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Any, Final, Unpack
+from typing import Any, Final
 
 import numpy as np
 
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
 from penstock.encode.raw_rows import RawRows
-from penstock.errors import CellError, FieldError, OptionError, SchemaError, WriteError
+from penstock.errors import CellError, FieldError, SchemaError, WriteError
 from penstock.foundation.wording import show, unknown_name
-from penstock.jobs.convert.convert import measure_shards, prepare
+from penstock.jobs.convert.convert import measure_shards
+from penstock.jobs.convert.raw_source import prepare
 from penstock.plan.plan import ColumnPlan, Plan
-from penstock.schema.array import Tensor
+from penstock.schema.array import Sequence, Tensor
+from penstock.schema.date import Date
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
+from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
+from penstock.settings.conversion import ConvertOptions
+from penstock.settings.keywords import takes
 from penstock.shards.conversion import Conversion, ManifestDetails
-from penstock.shards.options import ConvertChoices, make_options
-from penstock.shards.output import make_staging
 from penstock.shards.request import find_finished, refuse_unrepeatable, request_raw
+from penstock.shards.staging.staging import Staging
 from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, Block
 from penstock.source.column import make_column
 from penstock.source.cutter import estimate_bytes
@@ -42,13 +46,7 @@ _LISTS: Final = (list, tuple, dict, set)
 def check_sample(schema: Schema, sample: Mapping[str, Any], number: int) -> None:
     """Refuse a sample that lacks a required field, or has a value of a type that its field does not accept.
 
-    Args:
-        schema: Fields of a sample.
-        sample: The sample.
-        number: Number of the sample, from 0.
-
-    Raises:
-        CellError: A value is missing or has the wrong type.
+    `number`: number of the sample, from 0.
     """
     for name, field in schema.items():
         value = sample.get(name)
@@ -59,14 +57,14 @@ def check_sample(schema: Schema, sample: Mapping[str, Any], number: int) -> None
                 "a value",
                 "Add the value to the sample, or declare the field with optional=True or a default.",
             )
-        elif _CHECKS[field.type_name](field, value):
+        elif CHECKS[type(field)](field, value):
             continue
         else:
-            expected, advice = f"a value for the field {field!r}", ""
+            expected, advice = f"a value for the field {show(field)}", ""
         shape = getattr(value, "shape", None)
         got = "nothing" if value is None else f"an array of shape {shape}" if shape else show(value)
         raise CellError(
-            f"column {name!r}", row=number + 1, field=name, expected=expected, got=got, advice=advice
+            f"column {show(name)}", row=number + 1, field=name, expected=expected, got=got, advice=advice
         )
 
 
@@ -99,14 +97,16 @@ def _may_be_tensor(field: Field, value: Any) -> bool:
     return shape is None or tuple(shape) == field.shape
 
 
-_CHECKS: Final[Mapping[str, Callable[[Field, Any], bool]]] = {
-    "number": _may_be_number,
-    "category": _may_be_text,
-    "text": _may_be_text,
-    "image": _may_be_bytes,
-    "bytes": _may_be_bytes,
-    "sequence": _may_be_sequence,
-    "tensor": _may_be_tensor,
+# Whether a value may be one of each type of field.
+CHECKS: Final[Mapping[type[Field], Callable[[Field, Any], bool]]] = {
+    Number: _may_be_number,
+    Category: _may_be_text,
+    Date: _may_be_text,
+    Text: _may_be_text,
+    Image: _may_be_bytes,
+    Bytes: _may_be_bytes,
+    Sequence: _may_be_sequence,
+    Tensor: _may_be_tensor,
 }
 
 
@@ -130,13 +130,14 @@ class Writer:
         ('train', 'validation', 'test')
     """
 
-    def __init__(self, out: PathLike, schema: Schema, **options: Unpack[ConvertChoices]) -> None:
+    @takes(ConvertOptions)
+    def __init__(self, out: PathLike, schema: Schema, *, options: ConvertOptions) -> None:
         """Start a data set.
 
         Args:
             out: The folder to write. It appears when the writer is closed.
             schema: Fields of a sample.
-            options: See `penstock.options.ConvertOptions`.
+            options: How to split and write the samples.
 
         Raises:
             PathError: The folder is not empty, and `overwrite` is not set.
@@ -148,20 +149,13 @@ class Writer:
             raise SchemaError("schema", expected="a Schema with at least one field", got=show(schema))
         self.schema = Schema(schema)
         self.num_samples = 0
-        self._options = make_options(**options)
+        self._options = options
         for name in ("drop", "rename", "plan"):
-            if getattr(self._options, name):
-                raise OptionError(
-                    name, expected="no value, because the schema defines what is written", got="a value"
-                )
-        if (folder := find_finished(out, self._options)) is not None:
+            if getattr(options, name):
+                raise options.refuse(name, "no value, because the schema defines what is written", "a value")
+        if (folder := find_finished(out, options)) is not None:
             raise refuse_unrepeatable("samples that are written one by one", folder)
-        self._staging = make_staging(
-            out,
-            overwrite=self._options.overwrite,
-            resume=self._options.resume,
-            clean=self._options.clean,
-        )
+        self._staging = Staging(out, overwrite=options.overwrite, resume=options.resume, clean=options.clean)
         self._staging.__enter__()
         self._samples: list[Mapping[str, Any]] = []
         self._num_bytes = 0
@@ -221,7 +215,8 @@ class Writer:
     @property
     def dataset(self) -> Dataset:
         """The data set; available after the writer is closed."""
-        return open_dataset(self._staging.out)
+        rejected = () if self._conversion is None else self._conversion.rejects.errors
+        return open_dataset(self._staging.out).with_rejected(rejected)
 
     def _flush(self) -> None:
         if not self._samples:

@@ -13,25 +13,25 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import ExportError, PenstockError, WriteError
 from penstock.export.formats import Format
+from penstock.jobs.export.check_images import CheckImages, store_images
 from penstock.jobs.export.check_rows import store_rows
 from penstock.jobs.export.fresh_process import ANSWERS, ask_model, read_answers
-from penstock.jobs.export.options import ExportOptions
 from penstock.jobs.export.served_check import ServedModel, run_process
 from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.task import Task
+from penstock.settings.prediction import ExportOptions
+from penstock.training.run import Run
 from penstock.transform.image import Image as ImageTransform
 from penstock.transform.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from penstock.training.run import Run  # imports Keras
+from penstock.transform.pipeline_parts import without_targets
 
 TOLERANCE: Final = 1e-5
 """Largest accepted difference of probabilities, and of numbers relative to their size: each to itself, or to
@@ -41,7 +41,13 @@ IMAGE_TOLERANCE: Final = 1e-3
 """The same where another library decodes and resizes images."""
 
 _MODULE: Final = "penstock.jobs.export.fresh_process"
-_PIXEL_GAP: Final = 2.0  # of 255: decoders round differently, and once more for CMYK
+PIXEL_GAP: Final = 3.0
+"""Largest accepted difference of pixels, of 255: decoders differ by up to 2 for CMYK, and resized pixels are
+rounded once more."""
+
+_IMAGE_ADVICE: Final = (
+    "Nothing was written. Export a bundle, which decodes as the run does. Without the check: `check=False`."
+)
 _SMALLEST: Final = 1e-30  # instead of 0, which nothing is relative to
 _Answers = Mapping[str, list[NDArray[Any]]]
 _Steps = Mapping[str, NDArray[np.float64]]
@@ -59,6 +65,7 @@ class CheckResult:
         is_fresh: Whether the export was asked in a new process; not if it needs code of the user.
         images: Largest difference of the decoded and resized images of all rows by input, in pixels of 0 to
             255, if another library makes them.
+        num_files: Number of JPEG and PNG files of every kind, made for the check, whose pixels agree.
     """
 
     num_rows: int
@@ -66,6 +73,7 @@ class CheckResult:
     tolerance: float
     is_fresh: bool
     images: Mapping[str, float] = field(default_factory=dict)
+    num_files: int = 0
 
 
 def check_export(
@@ -73,35 +81,29 @@ def check_export(
 ) -> CheckResult:
     """Compare an export with its run.
 
-    Args:
-        run: The run.
-        recipe: How the data of the run was encoded.
-        chosen: Format of the export.
-        folder: Folder of the export.
-        options: Options of the export: the data, and the code of the user.
-
-    Raises:
-        ExportError: The export cannot be opened, or differs from the run; `field` is the first field that
-            does, in the order of the pipeline, or the target if all inputs agree. Or pixels of images differ
-            by more than decoders explain.
-        WriteError: The temporary folder is full.
+    `options`: options of the export: the data, and the code of the user. Raises ExportError: the export
+    cannot be opened, or differs from the run; `field` is the first field that does, in the order of the
+    pipeline, or the target if all inputs agree. Or pixels of images differ by more than decoders explain.
     """
-    inputs = run.pipeline.without_targets()
+    inputs = without_targets(run.pipeline)
     model_file = _find_model_file(options.model) if _needs_model(run, chosen) else None
     is_unknown = _needs_model(run, chosen) and model_file is None  # to a new process
     needs_code = not chosen.takes_raw and (bool(run.pipeline.maps) or is_unknown)
-    steps = _find_steps(inputs) if chosen.takes_raw else {}
+    all_steps = _find_steps(inputs)
+    steps = all_steps if chosen.takes_raw else {}
     tolerance = IMAGE_TOLERANCE if steps else TOLERANCE
     with _temporary_folder() as temporary:
         rows = store_rows(run, recipe, options.check_data, temporary)
-        expected = ask_model(run.predictor(), inputs, rows)
-        served = ServedModel(run, rows, folder, temporary) if chosen.takes_raw else None
+        made = store_images(rows, inputs, temporary)
+        images = None if made is None else made.rows
+        expected = ask_model(run.predictor(), inputs, temporary)
+        served = ServedModel(run, rows, images, folder, temporary) if chosen.takes_raw else None
         found: _Answers
         if served is not None:
             found = served.predict(with_inputs=bool(steps))
         elif needs_code:
             opened = chosen.load().open_model(folder, _find_model(run, chosen, options), options.functions)
-            found = ask_model(opened.predictor(), opened.pipeline.without_targets(), rows)
+            found = ask_model(opened.predictor(), without_targets(opened.pipeline), temporary)
         else:
             found = _ask_process(chosen, folder, temporary, model_file)
         differences = {
@@ -111,9 +113,12 @@ def check_export(
         if not all(each <= tolerance for each in differences.values()):
             inside = found if served is None or steps else served.find_inputs()
             raise _make_error(differences, tolerance, _find_input(expected, inside, tolerance, steps))
-    images = {name: _measure_gap(name, expected, found, step) for name, step in steps.items()}
-    _check_images(images)
-    return CheckResult(len(rows.split), differences, tolerance, not needs_code, images)
+        if made is not None:
+            _check_kinds(made, expected, found, all_steps, PIXEL_GAP if chosen.takes_raw else tolerance)
+    gaps = {name: _measure_gap(name, expected, found, step) for name, step in steps.items()}
+    _check_images(gaps)
+    num_files = 0 if made is None else len(made.rows.split)
+    return CheckResult(len(rows.split), differences, tolerance, not needs_code, gaps, num_files)
 
 
 @contextmanager
@@ -135,8 +140,7 @@ def _temporary_folder() -> Iterator[Path]:
 def _needs_model(run: Run, chosen: Format) -> bool:
     """Whether opening an export takes the user's own model: only a bundle rebuilds it."""
     members = run.members or (run,)
-    is_own = not all(isinstance(each.settings.get("model"), Mapping) for each in members)
-    return chosen.name == "bundle" and is_own
+    return chosen.name == "bundle" and any(each.needs_model for each in members)
 
 
 def _find_model(run: Run, chosen: Format, options: ExportOptions) -> Any:
@@ -168,7 +172,10 @@ def _compare(task: Task, expected: list[NDArray[Any]], found: list[NDArray[Any]]
     one, other = (np.concatenate([each.reshape(-1) for each in all_]) for all_ in (expected, found))
     both = np.isnan(one) & np.isnan(other)
     gaps = np.where(both, 0.0, np.abs(one.astype(np.float64) - other))
-    if task.kind == "regression":
+    if task.unit is not None:
+        # In deviations of the dates: their numbers are far from 0, and served ones are whole.
+        gaps = np.maximum(gaps[~both] - 0.5, 0.0) * abs(task.factor)
+    elif task.kind == "regression":
         # In units of the target, which may be dollars or light years.
         sizes = np.abs(one.astype(np.float64))[~both]
         gaps = gaps[~both] / np.maximum(np.maximum(sizes, np.median(sizes) if len(sizes) else 0), _SMALLEST)
@@ -189,14 +196,28 @@ def _find_steps(inputs: Pipeline) -> _Steps:
 def _check_images(images: Mapping[str, float]) -> None:
     """Refuse images that differ by more than the rounding of decoders."""
     for name, gap in images.items():
-        if not gap <= _PIXEL_GAP:
+        if not gap <= PIXEL_GAP:
             raise ExportError(
                 f"field {name!r}: the export decodes or resizes images differently from the run",
                 field=name,
-                expected=f"pixels that differ by at most {_PIXEL_GAP:g} of 255",
+                expected=f"pixels that differ by at most {PIXEL_GAP:g} of 255",
                 got=f"{gap:.3g}",
-                advice="Nothing was written. Export a bundle, which decodes as the run does. "
-                "Without the check: --no-check (check=False).",
+                advice=_IMAGE_ADVICE,
+            )
+
+
+def _check_kinds(made: CheckImages, expected: _Answers, found: _Answers, steps: _Steps, most: float) -> None:
+    """Refuse an export that decodes a kind of image to other pixels than the run."""
+    for name in made.kinds:
+        key = f"image/{name}"
+        kind, gap = made.find_worst(name, expected[key], found[key], steps[name])
+        if not gap <= most:
+            raise ExportError(
+                f"field {name!r}: the export decodes {kind} to other pixels than the run",
+                field=name,
+                expected=f"pixels that differ by at most {most:g} of 255",
+                got=f"{gap:.3g}",
+                advice=_IMAGE_ADVICE,
             )
 
 
@@ -213,7 +234,7 @@ def _find_input(
         if key.startswith("input/") and key in found and arrays[0].dtype.kind in "biuf"
     }
     for name, gap in gaps.items():
-        if gap > (_PIXEL_GAP if name in steps else tolerance):
+        if gap > (PIXEL_GAP if name in steps else tolerance):
             return name, gap
     return next(((name, gaps[name]) for name in steps if gaps.get(name, 0.0) > 0), None)
 
@@ -238,5 +259,5 @@ def _make_error(
         field=worst if at is None else at[0],
         expected=f"predictions of {worst!r} that differ by at most {tolerance:g}",
         got=f"{differences[worst]:.3g} ({cause})",
-        advice="Nothing was written. Without the check: --no-check (check=False).",
+        advice="Nothing was written. Without the check: `check=False`.",
     )

@@ -9,9 +9,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from penstock.columns import Columns, take_rows
 from penstock.dataset import USUAL_SPLITS, Dataset, Split
@@ -19,23 +20,22 @@ from penstock.dataset import open as open_dataset
 from penstock.decode.sample import Sample
 from penstock.encode.records import RecordEncoder
 from penstock.errors import ExportError, OptionError, PenstockError
-from penstock.jobs.export.options import CHECKED_ROWS
-from penstock.jobs.predict.labelled import frame_records, name_fields
+from penstock.jobs.evaluate.labelled import frame_records, name_fields
+from penstock.jobs.given_dataset import open_as_trained
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_rows import DataBlock, choose_batch_size
-from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.raw_layout import Recipe
-from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.model.finite_values import find_faults
 from penstock.schema.schema import Schema
+from penstock.settings.prediction import CHECKED_ROWS, PredictOptions
+from penstock.source.recognition import is_dataset
+from penstock.training.run import Run
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.pipeline_parts import without_targets
 
-if TYPE_CHECKING:
-    from penstock.training.run import Run  # imports Keras
-
-_FILE: Final = "rows.tfrecord"
+FILE: Final = "rows.tfrecord"
 _SCHEMA: Final = "schema.json"
-_ADVICE: Final = "Pass other data: --check-data DATA (check_data=…); or leave out the check: --no-check."
+_ADVICE: Final = "Pass other data: `check_data=DATA`; or leave out the check: `check=False`."
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class CheckRows:
         for start in range(0, len(self.split), self.batch_size):
             yield self.split[start : start + self.batch_size]
 
-    def batches(self, pipeline: Pipeline) -> Iterator[tuple[Columns, dict[str, Any]]]:
+    def batches(self, pipeline: Pipeline) -> Iterator[tuple[Columns, dict[str, NDArray[Any]]]]:
         """Yield the stored columns of each batch, and the inputs that a pipeline without targets makes."""
         for start in range(0, len(self.split), self.batch_size):
             columns = self.split.columns(start, start + self.batch_size, pipeline.fields)
@@ -66,20 +66,12 @@ class CheckRows:
 def store_rows(run: Run, recipe: Recipe, data: object, folder: Path) -> CheckRows:
     """Write rows as records: the first ones of the data that the pipeline of the run accepts.
 
-    Args:
-        run: The run.
-        recipe: How the data of the run was encoded.
-        data: Data as for `penstock.predict`; None for the data of the run.
-        folder: Folder to write to.
-
-    Raises:
-        ExportError: There is no row that the pipeline accepts.
-        PenstockError: The data cannot be read.
+    `data`: data as for `penstock.predict`; None for the data of the run.
     """
-    inputs = run.pipeline.without_targets()
+    inputs = without_targets(run.pipeline)
     encoder: RecordEncoder | None = None
     num_rows = 0
-    with (folder / _FILE).open("wb") as file:
+    with (folder / FILE).open("wb") as file:
         for block in _read_blocks(_choose_data(run, recipe, data), inputs, recipe):
             chosen = np.arange(min(len(block), CHECKED_ROWS - num_rows))
             if len(chosen):
@@ -93,13 +85,13 @@ def store_rows(run: Run, recipe: Recipe, data: object, folder: Path) -> CheckRow
         expected = "at least one row that the model accepts"
         raise ExportError("data of the check", expected=expected, got="none", advice=_ADVICE)
     (folder / _SCHEMA).write_text(json.dumps(encoder.schema.to_json()))
-    return load_rows(folder, inputs)
+    return open_rows(folder, inputs)
 
 
-def load_rows(folder: Path, pipeline: Pipeline) -> CheckRows:
-    """Return the rows that `store_rows` wrote to a folder."""
+def open_rows(folder: Path, pipeline: Pipeline, name: str = FILE) -> CheckRows:
+    """Return the rows of a file in the folder that `store_rows` wrote to."""
     schema = Schema.from_json(json.loads((folder / _SCHEMA).read_bytes()))
-    split = open_dataset(folder / _FILE, schema=schema)["all"]
+    split = open_dataset(folder / name, schema=schema)["all"]
     return CheckRows(split, choose_batch_size(pipeline))
 
 
@@ -110,12 +102,12 @@ def _read_blocks(several: Sequence[object], inputs: Pipeline, recipe: Recipe) ->
         for make in rows.blocks():
             block = make()
             block = block.without(find_faults(block.columns, inputs))
-            yield block.without(inputs.prepare(block.columns)[1])
+            yield block.without(inputs.assembly.prepare(block.columns, None)[1])
 
 
 def _choose_data(run: Run, recipe: Recipe, data: object) -> Sequence[object]:
     """Return raw data, or the splits of stored data; first those that were not trained on."""
-    if isinstance(data, Split) or (data is not None and not is_stored(data)):
+    if isinstance(data, Split) or (data is not None and not is_dataset(data)):
         return [data]
     try:
         given: Any = run.data if data is None else data

@@ -9,18 +9,17 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
 
 from penstock.errors import OptionError, PenstockError
 from penstock.export.formats import FORMATS, Format
-from penstock.export.manifest import ExportManifest, write_manifest
+from penstock.export.manifest import EXPORT, ExportManifest, write_manifest
 from penstock.foundation.wording import count, show
 from penstock.jobs.export.check import CheckResult, check_export
-from penstock.jobs.export.folder import check_output, staged_folder
-from penstock.jobs.export.options import ExportChoices, ExportOptions, make_export_options
-from penstock.jobs.predict.raw_layout import find_plan, find_recipe
+from penstock.jobs.predict.raw_layout import complete_recorded, find_recipe
+from penstock.settings.keywords import takes
+from penstock.settings.prediction import ExportOptions
 from penstock.storage.atomic import write_failure
-from penstock.storage.paths import PathLike
+from penstock.storage.paths import PathLike, locate
 from penstock.storage.store_path import AnyPath, as_path
 from penstock.training.run import Run, open_run
 
@@ -43,7 +42,7 @@ class Export:
     files: tuple[str, ...]
     num_bytes: int
     check: CheckResult | None
-    details: Mapping[str, Any]
+    details: Mapping[str, object]
 
     def __repr__(self) -> str:
         checked = "not checked"
@@ -54,7 +53,8 @@ class Export:
         return f"Export({str(self.folder)!r}, {self.format!r}, {count(len(self.files), 'file')}, {checked})"
 
 
-def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportChoices]) -> Export:
+@takes(ExportOptions)
+def export_model(run: Run | PathLike, out: PathLike, *, options: ExportOptions) -> Export:
     """Export the model of a run with its preprocessing, and check that it predicts as the run does.
 
     Formats:
@@ -82,7 +82,7 @@ def export_model(run: Run | PathLike, out: PathLike, **options: Unpack[ExportCho
         ps.Predictor("served/pets").predict({"name": "Ada", "age": 4.5})
         ```
     """
-    return run_export(run, out, make_export_options(**options))
+    return run_export(run, out, options)
 
 
 def run_export(
@@ -93,34 +93,27 @@ def run_export(
 ) -> Export:
     """Export a run; the arguments are those of `export_model`, with options as an object.
 
-    Args:
-        run: As for `export_model`.
-        out: As for `export_model`.
-        options: All options.
-        on_step: Called with a text for each step that takes seconds.
-
-    Raises:
-        PenstockError: See `export_model`.
+    `on_step`: called with a text for each step that takes seconds.
     """
     folder = as_path(out)
-    check_output(folder, overwrite=options.overwrite)  # before anything is loaded
+    locate(folder).check_folder(EXPORT, overwrite=options.overwrite)  # before anything is loaded
     trained = _complete(_open_run(run, options))
     chosen = FORMATS[options.format]
     result = None
-    with staged_folder(folder, overwrite=options.overwrite) as hidden:
+    with locate(folder).replacing_folder(EXPORT, overwrite=options.overwrite) as hidden:
         _report(on_step, f"write {chosen.name}")
         details, made = _write(chosen, trained, folder, hidden)
         num_bytes = sum(path.stat().st_size for path in hidden.rglob("*") if path.is_file())
         if options.check:
             _report(on_step, "check it against the run, in a new process")
-            recipe = find_recipe(trained.pipeline, trained.settings, None)
+            recipe = find_recipe(trained.pipeline, trained.recorded, None)
             result = check_export(trained, recipe, chosen, hidden, options)
     return Export(folder, chosen.name, tuple(made.files), num_bytes, result, details)
 
 
 def _write(
     chosen: Format, run: Run, folder: AnyPath, hidden: Path
-) -> tuple[Mapping[str, Any], ExportManifest]:
+) -> tuple[Mapping[str, object], ExportManifest]:
     """Write the files of an export, and return its details and its manifest."""
     try:
         details = chosen.load().write(run, hidden)
@@ -128,7 +121,8 @@ def _write(
     except PenstockError:
         raise
     except OSError as error:  # of a library that writes files itself
-        raise write_failure(folder if isinstance(folder, Path) else hidden, error) from error
+        failed = Path(folder) if locate(folder).has_folders else hidden  # on the disk that is full
+        raise write_failure(failed, error) from error
 
 
 def _report(on_step: Callable[[str], None] | None, text: str) -> None:
@@ -145,7 +139,6 @@ def _open_run(run: Run | PathLike, options: ExportOptions) -> Run:
 
 
 def _complete(run: Run) -> Run:
-    """Return a run whose settings have the schema and the plan of its data, which is not exported."""
-    schema, plan = find_plan(run.settings, run.data if not isinstance(run.data, list) else None)
-    known = {"schema": schema.to_json()} if schema else {}
-    return replace(run, settings={**run.settings, **known, **({"plan": plan} if plan else {})})
+    """Return a run that records the schema and the plan of its data, which is not exported."""
+    data = None if isinstance(run.data, list) else run.data
+    return replace(run, recorded=complete_recorded(run.recorded, data))

@@ -1,8 +1,8 @@
-"""One side of a check: an export with a pipeline in Python, opened and asked in a process of its own.
+"""One side of a check: an export with a pipeline in Python, opened and called in a separate process.
 
 In: `python -m penstock.jobs.export.fresh_process EXPORT ROWS [FILE:FUNCTION]`: the folders of the export and
 of the stored rows, and a user's own model. Out: `answers.npz` in the folder of the rows: predictions by
-target, and the inputs of the model.
+target, the inputs of the model, and what the pipeline makes of images of every kind.
 """
 
 from __future__ import annotations
@@ -17,24 +17,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.export.manifest import open_export
-from penstock.jobs.export.check_rows import CheckRows, load_rows
+from penstock.jobs.export.check_images import IMAGES
+from penstock.jobs.export.check_rows import open_rows
 from penstock.jobs.model_file import load_model
-from penstock.model.predictor import BatchPredictor
+from penstock.model.batch_predictor import BatchPredictor
+from penstock.transform.image import Image
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.pipeline_parts import without_targets
 
 ANSWERS: Final = "answers.npz"
 
 
-def ask_model(
-    predictor: BatchPredictor, pipeline: Pipeline, rows: CheckRows
-) -> dict[str, list[NDArray[Any]]]:
-    """Return the predictions of rows, one array per batch: `output/NAME` by target, `input/NAME` by input."""
+def ask_model(predictor: BatchPredictor, pipeline: Pipeline, folder: Path) -> dict[str, list[NDArray[Any]]]:
+    """Return what a model makes of the rows that are stored in a folder, one array per batch.
+
+    `pipeline`: pipeline in front of it, without targets.
+
+    Returns:
+        Predictions of the rows as `output/NAME`, by target; inputs of the model as `input/NAME`; and inputs
+        made of the files of every kind as `image/NAME`.
+    """
     found: dict[str, list[NDArray[Any]]] = {}
-    for _, inputs in rows.batches(pipeline):
-        named = {f"input/{name}": each for name, each in inputs.items()}
-        named |= {f"output/{name}": each for name, each in predictor(inputs).items()}
-        for name, array in named.items():
-            found.setdefault(name, []).append(np.asarray(array))
+
+    def add(kind: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name, array in arrays.items():
+            found.setdefault(f"{kind}/{name}", []).append(np.asarray(array))
+
+    for _, inputs in open_rows(folder, pipeline).batches(pipeline):
+        add("input", inputs)
+        add("output", predictor(inputs))
+    if (folder / IMAGES).exists():
+        for _, inputs in open_rows(folder, pipeline, IMAGES).batches(pipeline):
+            images = (name for name in inputs if isinstance(pipeline.transforms.get(name), Image))
+            add("image", {name: inputs[name] for name in images})
     return found
 
 
@@ -57,8 +72,8 @@ def main(export: str, rows: str, model_file: str | None = None) -> None:
     """Open an export, predict the rows, and write the answers."""
     folder = Path(rows)
     opened = open_export(Path(export), None if model_file is None else partial(load_model, model_file))
-    inputs = opened.pipeline.without_targets()
-    write_answers(folder / ANSWERS, ask_model(opened.predictor(), inputs, load_rows(folder, inputs)))
+    inputs = without_targets(opened.pipeline)
+    write_answers(folder / ANSWERS, ask_model(opened.predictor(), inputs, folder))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from numpy.typing import NDArray
 
@@ -28,9 +28,8 @@ from penstock.export.raw_inputs import (
 )
 from penstock.jobs.export.check_rows import CheckRows
 from penstock.jobs.export.fresh_process import ANSWERS, read_answers
-
-if TYPE_CHECKING:
-    from penstock.training.run import Run  # imports Keras
+from penstock.training.run import Run
+from penstock.transform.pipeline_parts import without_targets
 
 # Run as a program and never imported, as it imports TensorFlow, and must not import Penstock.
 _SCRIPT: Final = Path(str(files("penstock.export") / "serve_rows.py"))
@@ -43,11 +42,14 @@ class ServedModel:
     Args:
         run: The run that it was exported from.
         rows: The rows.
+        images: Rows with images of every kind; None for no such rows.
         export: Folder of the SavedModel.
         folder: Folder for temporary files.
     """
 
-    def __init__(self, run: Run, rows: CheckRows, export: Path, folder: Path) -> None:
+    def __init__(
+        self, run: Run, rows: CheckRows, images: CheckRows | None, export: Path, folder: Path
+    ) -> None:
         self._run = run
         self._export = export
         self._folder = folder
@@ -55,17 +57,19 @@ class ServedModel:
         inputs = {name: RawInput.from_json(name, each) for name, each in form.items()}
         requests = [{"inputs": encode_rows(inputs, samples)} for samples in rows.samples()]
         self._num_requests = len(requests)
-        self._names = name_model_inputs(run.pipeline.without_targets())
+        if images is not None:
+            requests += [{"inputs": encode_rows(inputs, samples)} for samples in images.samples()]
+        self._num_all = len(requests)
+        self._names = name_model_inputs(without_targets(run.pipeline))
         (folder / _REQUESTS).write_text(json.dumps(requests))
 
     def predict(self, *, with_inputs: bool) -> dict[str, list[NDArray[Any]]]:
         """Return the predictions by target, one array per batch, as the predictor of the run returns them.
 
-        Args:
-            with_inputs: Whether to return also what preprocessing makes of the rows, by input.
+        `with_inputs`: whether to return also what preprocessing makes of the rows and images, by input.
         """
         number = self._num_requests
-        answers = self._serve({SERVING: number, MODEL_INPUTS: number if with_inputs else 0})
+        answers = self._serve({SERVING: number, MODEL_INPUTS: self._num_all if with_inputs else 0})
         found = self._take_inputs(answers) if with_inputs else {}
         for name, task in self._run.tasks.items():
             part = "" if task.kind == "regression" else "_probabilities"
@@ -79,7 +83,9 @@ class ServedModel:
         return self._take_inputs(self._serve({MODEL_INPUTS: self._num_requests}))
 
     def _take_inputs(self, answers: dict[str, list[NDArray[Any]]]) -> dict[str, list[NDArray[Any]]]:
-        return {f"input/{name}": answers[f"{MODEL_INPUTS}/{each}"] for name, each in self._names.items()}
+        found = {name: answers[f"{MODEL_INPUTS}/{each}"] for name, each in self._names.items()}
+        rows = {f"input/{name}": arrays[: self._num_requests] for name, arrays in found.items()}
+        return rows | {f"image/{name}": arrays[self._num_requests :] for name, arrays in found.items()}
 
     def _serve(self, signatures: Mapping[str, int]) -> dict[str, list[NDArray[Any]]]:
         """Ask signatures, each so many of the requests."""
@@ -91,15 +97,7 @@ class ServedModel:
 
 
 def run_process(name: str, arguments: list[str]) -> None:
-    """Run Python in a new process, with the Keras backend of this one.
-
-    Args:
-        name: Name of the format, for the error.
-        arguments: Arguments of Python.
-
-    Raises:
-        ExportError: The process fails; the last line of its output is the reason.
-    """
+    """Run Python in a new process, with the Keras backend of this one."""
     environment = {"TF_CPP_MIN_LOG_LEVEL": "2", **os.environ}
     if "keras" in sys.modules:
         environment["KERAS_BACKEND"] = sys.modules["keras"].backend.backend()

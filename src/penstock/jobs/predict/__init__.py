@@ -1,1 +1,1 @@
-"""From a trained run and data to predictions and scores."""
+"""From a trained run and new data to predictions."""

@@ -6,9 +6,9 @@ column does not exist; the Arrow schema of the kept columns.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -17,18 +17,20 @@ from penstock.columns import CodedColumn, Column, Dense, concat
 from penstock.decode.arrow import arrow_schema
 from penstock.encode.column import encode_column
 from penstock.encode.deferred import materialize
-from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
 from penstock.errors import FieldError, PenstockError, SchemaError, SourceError
-from penstock.foundation.wording import find_nearest, show
-from penstock.jobs.predict.options import WITHOUT_LABELS
+from penstock.foundation.wording import argument, find_nearest, show
 from penstock.plan.plan import ColumnPlan
 from penstock.schema.array import Tensor
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
+from penstock.settings.groups import StoredImages
 from penstock.source.block import Block, RawColumn
 from penstock.storage.deferred import Deferred
 from penstock.transform.pipeline import Pipeline
+
+WITHOUT_LABELS: Final = "For data without labels: penstock predict RUN DATA, in Python ps.predict(run, data)."
+"""Advice for an evaluation on data without labels."""
 
 _MOST_LISTED: Final = 8
 
@@ -39,30 +41,39 @@ def can_lack(inputs: Pipeline, name: str) -> bool:
     return inputs.schema[name].optional or (transform is not None and transform.takes_missing)
 
 
-def find_absent(inputs: Pipeline, there: Collection[str], columns: Sequence[str], source: str) -> list[str]:
-    """Return the input fields that the data does not have, all of which may be missing.
-
-    Args:
-        inputs: Pipeline of the inputs.
-        there: Fields that the data has.
-        columns: All columns of the data.
-        source: Name of the data in messages.
-
-    Raises:
-        SchemaError: A target does not exist; an input does not exist and is required, or a column has a
-            similar name; or no input exists.
-    """
+def find_absent(
+    inputs: Pipeline, there: Mapping[str, str], columns: Sequence[str], source: str, *, is_allowed: bool
+) -> list[str]:
+    """Return the input fields that the data does not have; all of them may be missing."""
     absent = [name for name in inputs.fields if name not in there]
-    spelt = {_spell(column) for column in columns if column not in there}
+    num_inputs = sum(inputs.schema[name].role != "target" for name in inputs.fields)
+    others = [column for column in columns if column not in there.values()]
+    spelt = {_spell(column): column for column in others}
+    refused = []
     for name in absent:
-        # `Age` for `age` is a typing error; with all values missing, predictions would be wrong.
         if inputs.schema[name].role == "target":
             raise _refuse_unlabelled(name, columns, source)
-        if not _takes_nothing(inputs, name) or _spell(name) in spelt:
-            raise _refuse_absent(name, columns, source)
-    if absent and len(absent) == len(inputs.fields):
-        raise _refuse_absent(absent[0], columns, source)
+        can_be_absent = _takes_nothing(inputs, name) and len(absent) < num_inputs
+        # `Age` for `age` is a typing error; with all values missing, predictions would be wrong.
+        if not is_allowed or not can_be_absent or _spell(name) in spelt:
+            similar = spelt.get(_spell(name)) or find_nearest(name, others)
+            refused.append(_Absent(name, similar, can_be_absent))
+    if refused:
+        raise _refuse_absent(sorted(refused, key=lambda each: each.rank), columns, source)
     return absent
+
+
+class _Absent(NamedTuple):
+    """An input that the data does not have: its name, a column with a similar name, whether it may lack."""
+
+    name: str
+    similar: str | None
+    can_be_absent: bool
+
+    @property
+    def rank(self) -> int:
+        """Place in a message: first what a new name repairs, then what the model cannot do without."""
+        return 0 if self.similar is not None else 1 + self.can_be_absent
 
 
 def _spell(name: str) -> str:
@@ -83,15 +94,17 @@ def _takes_nothing(inputs: Pipeline, name: str) -> bool:
     return True
 
 
-def _refuse_absent(name: str, columns: Sequence[str], source: str) -> PenstockError:
-    nearest = find_nearest(name, columns)
-    advice = (
-        f"Rename {show(nearest)}, if that is the column."
-        if nearest
-        else "Add it to the data: the model reads it."
-    )
+def _refuse_absent(refused: Sequence[_Absent], columns: Sequence[str], source: str) -> PenstockError:
+    (name, similar, can_be_absent), rest = refused[0], [each.name for each in refused[1:]]
+    it = "them" if rest else "it"
+    advice = f"Add {it} to the data: the model reads {it}."
+    if similar is not None:
+        advice = f"It has {show(similar)}. Did you mean {show(name)}? Rename the column."
+    elif can_be_absent:
+        allowed = argument("allow_missing_columns", True)
+        advice = f"Add {it} to the data; or let {it} count as missing in all rows: {allowed}."
     return SchemaError(
-        f"{source}: no column {show(name)}",
+        f"{source}: no column {show(name)}" + (f", nor {_list_columns(rest)}" if rest else ""),
         field=name,
         expected=f"the columns that the model was trained on, including {show(name)}",
         got=_list_columns(columns),
@@ -111,6 +124,11 @@ def _refuse_unlabelled(name: str, columns: Sequence[str], source: str) -> Pensto
     )
 
 
+def note_empty(name: str) -> str:
+    """Return the note on an input without a value in any record."""
+    return f"field {show(name)} is empty in all records: it counts as missing"
+
+
 def _list_columns(columns: Sequence[str]) -> str:
     more = ", …" if len(columns) > _MOST_LISTED else ""
     return ", ".join(show(column) for column in columns[:_MOST_LISTED]) + more or "none"
@@ -128,10 +146,8 @@ def as_decoded(field: Field, column: Column | Deferred, faulty: Sequence[int] = 
 
     Deferred values are read. Rows that lack the field have its default, or zeros.
 
-    Args:
-        field: Field of the column.
-        column: Column, as `encode_column` returns it.
-        faulty: Rows that are not valid; their values are not read.
+    `column`: column, as `encode_column` returns it. `faulty`: rows that are not valid; their values are not
+    read.
     """
     if isinstance(column, Deferred) and len(faulty):
         present = np.ones(len(column), np.bool_) if column.present is None else column.present.copy()
@@ -161,7 +177,7 @@ def _stand_in(field: Field) -> Column:
     raw: RawColumn = pa.nulls(1) if field.default is None else as_objects([field.default])
     if isinstance(field.default, float):
         raw = np.array([field.default])  # among objects, NaN would be a missing value
-    encoded, _ = encode_column(plan, raw, Block(0, 1, {}), EncodeOptions())
+    encoded, _ = encode_column(plan, raw, Block(0, 1, {}), StoredImages())
     column = materialize(encoded)
     if field.default is None:
         column = column.take(np.empty(0, np.int64)).pad(1).without_mask()
@@ -242,11 +258,7 @@ def plain_array(raw: RawColumn) -> Any:
 
 
 def as_type(name: str, array: Any, kind: Any) -> Any:
-    """Return an array with the type of the previous rows.
-
-    Raises:
-        SourceError: It cannot be converted.
-    """
+    """Return an array with the type of the previous rows."""
     if array.type == kind:
         return array
     try:

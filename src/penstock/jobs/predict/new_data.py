@@ -22,25 +22,26 @@ from penstock.decode.arrow import arrow_schema, make_batch
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
-from penstock.errors import FieldError, OptionError, PenstockError, SourceError
+from penstock.errors import FieldError, PenstockError, SourceError
 from penstock.foundation.wording import list_choices, show, unknown_name
-from penstock.jobs.predict.data_columns import Keeping, find_absent, make_absent
+from penstock.jobs.given_dataset import open_as_trained
+from penstock.jobs.predict.data_columns import Keeping, find_absent, make_absent, note_empty
+from penstock.jobs.predict.new_raw_rows import NewRawRows, RequestRules
 from penstock.jobs.predict.new_rows import DataBlock, NewRows, Refusal
-from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.raw_layout import IMAGE, Recipe, Wanted
-from penstock.jobs.predict.raw_rows import NewRawRows, RequestRules
-from penstock.jobs.stored_data import is_stored, open_as_trained
 from penstock.read.rows import Rows
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
+from penstock.settings.conversion import RecordedFormat
+from penstock.settings.groups import TextFiles
+from penstock.settings.prediction import PredictOptions
 from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Source
 from penstock.source.csv_dialect import DELIMITERS
 from penstock.source.folder import ImageFolderSource
-from penstock.source.listing import IMAGE_SUFFIXES
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
+from penstock.source.recognition import is_dataset, is_image_name
 from penstock.storage.paths import find_files, find_matches
 from penstock.transform.pipeline import Pipeline
 
@@ -55,30 +56,34 @@ def open_new_data(
 ) -> NewRows:
     """Open data to predict on.
 
-    Args:
-        data: A `Split`, a `Dataset`, paths, a table, a dict of arrays, or an iterable of dicts.
-        inputs: Pipeline of the inputs of the model.
-        recipe: How the data of the run was encoded.
-        options: Options of the prediction.
-        batch_size: Maximum number of rows that are read at once if their values are large.
-        rules: How values of rows and tables in memory are read, if they may come from clients of the program;
-            files that `data` names are read as without it.
-
-    Raises:
-        PenstockError: The data cannot be read, or does not have what the model needs.
+    `data`: a `Split`, a `Dataset`, paths, a table, a dict of arrays, or an iterable of dicts. `batch_size`:
+    maximum number of rows that are read at once if their values are large. `rules`: how values of rows and
+    tables in memory are read, if they may come from clients of the program; files that `data` names are read
+    as without it.
     """
-    if is_stored(data):
+    if is_dataset(data):
         return NewRecords(_find_split(data, recipe, options), inputs, options)
     if options.split is not None:
-        raise OptionError("split", expected="none for raw data, which has no splits", got=repr(options.split))
-    reading = options.read_as(recipe.missing)
-    if options.delimiter is None and recipe.delimiter is not None and recipe.delimiter not in DELIMITERS:
-        reading = replace(reading, delimiter=recipe.delimiter)  # others are detected in each file
-    if not recipe.has_header:
-        reading = replace(reading, header="none")
+        raise options.refuse("split", "none for raw data, which has no splits")
+    reading = _recall_format(options, recipe.format)
     source, is_images = _open_raw(data, reading)
-    wanted = Wanted(inputs, recipe, tuple(options.keep), is_images, options.numbers)
+    given = (options.numbers, options.date_order, options.allow_missing_columns)
+    wanted = Wanted(inputs, recipe, tuple(options.keep), is_images, *given)
     return NewRawRows(source, wanted, reading, batch_size, None if _is_paths(data) else rules)
+
+
+def _recall_format(options: PredictOptions, recorded: RecordedFormat) -> TextFiles:
+    """Return how new data is read: as given, otherwise in some ways as the data of the run was."""
+    recalled: dict[str, Any] = {}
+    if options.missing is None:
+        recalled["missing"] = recorded.missing
+    if options.delimiter is None and recorded.delimiter not in DELIMITERS:  # others are detected in each file
+        recalled["delimiter"] = recorded.delimiter
+    if options.comment is None:
+        recalled["comment"] = recorded.comment
+    if recorded.header == "none":
+        recalled["header"] = "none"
+    return options.narrow(TextFiles, **recalled)
 
 
 def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
@@ -88,16 +93,13 @@ def _find_split(data: Any, recipe: Recipe, options: PredictOptions) -> Split:
     if options.split is None and len(dataset) == 1:
         return dataset[dataset.splits[0]]
     if options.split is None:
-        raise OptionError(
-            "split",
-            expected=list_choices(dataset.splits),
-            got="none",
-            advice="Name one: split='test', on the command line --split test.",
+        raise options.refuse(
+            "split", list_choices(dataset.splits), "none", "Name one, such as `split='test'`."
         )
     return dataset[options.split]
 
 
-def _open_raw(data: Any, options: SourceOptions) -> tuple[Source, bool]:
+def _open_raw(data: Any, options: TextFiles) -> tuple[Source, bool]:
     """Return a source, and whether it has only images."""
     if isinstance(data, list | tuple) and not data:
         return NoRows("list"), False
@@ -141,7 +143,7 @@ def _list_images(data: Any) -> list[str]:
         return []
     given = data if isinstance(data, list | tuple) else [data]
     matched = [path for each in given for path in find_matches(each) or [Path(each)]]
-    if not all(path.name.lower().endswith(IMAGE_SUFFIXES) for path in matched):
+    if not all(is_image_name(path.name) for path in matched):
         return []
     return [str(path) for path in find_files(matched)[0]]
 
@@ -160,21 +162,22 @@ class NewRecords:
     """Records of a split in stored order, without the columns of its targets."""
 
     def __init__(self, split: Split, inputs: Pipeline, options: PredictOptions) -> None:
-        """Match the fields of the split with the inputs.
-
-        Raises:
-            SchemaError: A required field does not exist, or its type has changed.
-            UnknownNameError: A field of `keep` does not exist.
-        """
+        """Match the fields of the split with the inputs."""
         loaded = split.as_source()
         self._rows, self._any_order = loaded.rows.in_order(), loaded.rows
         self._inputs = inputs
         self._options = options
         schema, columns = split.schema, list(split.schema)
         name = f"split {split.name!r}"
-        self._absent = find_absent(inputs, columns, columns, name) if len(split) else []
-        there = Schema({**inputs.schema, **{each: schema[each] for each in inputs.fields if each in schema}})
-        inputs.check_schema(there)
+        self.absent: tuple[str, ...] = ()
+        if len(split):
+            there = {each: each for each in columns if each in inputs.schema}
+            is_allowed = options.allow_missing_columns
+            self.absent = tuple(find_absent(inputs, there, columns, name, is_allowed=is_allowed))
+        known = {each: schema[each] for each in inputs.fields if each in schema}
+        inputs.assembly.check_schema(Schema({**inputs.schema, **known}))
+        self._num_read = 0
+        self._filled: set[str] = set()
         self._keeping = self._find_kept(schema)
         fed = [each for each in inputs.fields if each in schema]
         self._schema = schema.select(dict.fromkeys([*fed, *self._keeping.fields]))
@@ -191,7 +194,12 @@ class NewRecords:
     @property
     def cautions(self) -> tuple[str, ...]:
         """Notes that may change predictions."""
-        return tuple(f"no field {show(name)}: it counts as missing in all records" for name in self._absent)
+        return (*map(note_absent, self.absent), *map(note_empty, self._list_empty()))
+
+    def _list_empty(self) -> Iterator[str]:
+        """Yield the inputs that were empty in all records; one record is no column."""
+        if self._num_read > 1:
+            yield from (name for name in self._inputs.fields if name not in self._filled | {*self.absent})
 
     def blocks(self) -> Iterator[Callable[[], DataBlock]]:
         """Yield functions that make the blocks, in the order of the records."""
@@ -203,14 +211,16 @@ class NewRecords:
         self, columns: Columns, rows: NDArray[np.int64], refusals: tuple[Refusal, ...], num_bytes: int
     ) -> DataBlock:
         fed: dict[str, CodedColumn] = dict(columns)
-        for name in self._absent:
+        for name in self.absent:
             fed[name] = make_absent(self._inputs.schema[name], len(rows))
         kept = self._keep(columns, rows)
         return DataBlock(fed, rows, kept, refusals, partial(_locate, self._any_order), num_bytes)
 
     def _read(self, start: int, stop: int) -> tuple[Columns, NDArray[np.int64], tuple[Refusal, ...]]:
         lost = Losses("collect", stop - start)
-        columns, _ = read_columns(self._rows, self._plan, lost, start, stop)
+        columns, num_rows = read_columns(self._rows, self._plan, lost, start, stop)
+        self._num_read += num_rows
+        self._filled |= {name for name, each in columns.items() if _has_values(self._schema[name], each)}
         rows = np.arange(start, stop, dtype=np.int64)
         if not len(lost):
             return columns, rows, ()
@@ -243,6 +253,26 @@ class NewRecords:
             for name, each in self._keeping.entries.items()
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.kept)
+
+
+def _has_values(field: Field, column: CodedColumn) -> bool:
+    return column.present is None or field.default is not None or bool(column.present.any())
+
+
+def declare_absent(split: Split, pipeline: Pipeline, *, is_allowed: bool) -> tuple[Split, list[str]]:
+    """Return a split with the inputs that it lacks as fields without any value, and their names."""
+    columns = list(split.schema)
+    there, name = {each: each for each in columns if each in pipeline.schema}, f"split {split.name!r}"
+    absent = find_absent(pipeline, there, columns, name, is_allowed=is_allowed)
+    if not absent:
+        return split, []
+    fields = {each: replace(pipeline.schema[each], optional=True, default=None) for each in absent}
+    return split.with_schema(Schema({**split.schema, **fields})), absent
+
+
+def note_absent(name: str) -> str:
+    """Return the note on an input that records do not have."""
+    return f"no field {show(name)}: it counts as missing in all records"
 
 
 def _give(error: PenstockError) -> PenstockError:

@@ -22,8 +22,9 @@ from penstock.batch.stream import StreamBatch, stream_batches
 from penstock.columns import CodedColumn, CodedColumns, take_rows
 from penstock.decode.row_columns import NativeRows
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
-from penstock.foundation.option_checks import OnError
+from penstock.foundation.process import count_cores
 from penstock.model.finite_values import find_faults
+from penstock.settings.groups import OnError
 from penstock.transform.assembly import Faults
 from penstock.transform.builder import BatchBuilder
 from penstock.transform.draws import Draws
@@ -33,7 +34,10 @@ _log = logging.getLogger("penstock")
 
 _TARGET_BYTES: Final = 4 << 20
 _FEWEST, _MOST = 32, 1024
+_MOST_THREADS: Final = 8  # with more of them, the model is slower than they are
 _USUAL_LENGTH: Final = 256  # assumed length of texts and lists
+
+ADVICE: Final = "Fix the row, or leave such rows out: `on_error='skip'`."
 
 Locate: TypeAlias = Callable[[int, FieldError], PenstockError]
 """Returns the error of a row with its file and line, from the number of the row and the error of a batch."""
@@ -55,43 +59,37 @@ class RefusalLog:
 
     Attributes:
         on_error: "raise" the error of a row, "skip" the row and log a line, or "collect" its error.
-        max_rejects: Maximum number of rows that may be left out.
+        max_skipped: Maximum number of rows that may be left out.
         num_skipped: Number of rows left out so far.
-        rejected: Errors that were collected.
+        rejected: Errors of the rows left out.
     """
 
     on_error: OnError
-    max_rejects: int
+    max_skipped: int
     num_skipped: int = 0
     rejected: list[PenstockError] = field(default_factory=list)
 
     def add(self, refusal: Refusal) -> None:
-        """Handle a row.
-
-        Raises:
-            PenstockError: The error of the row, if `on_error` is "raise".
-            TooManySkippedError: More than `max_rejects` rows are not valid.
-        """
+        """Handle a row."""
         error = refusal.make()
         if self.on_error == "raise":
             if not error.advice:
-                error.advice = "Fix the row, or leave such rows out: on_error='skip' (--on-error skip)."
+                error.advice = ADVICE
                 error.args = (str(error),)
             raise error
         self.num_skipped += 1
-        if self.num_skipped > self.max_rejects:
+        if self.num_skipped > self.max_skipped:
             raise TooManySkippedError(
                 "rows left out",
                 path=error.path,
                 field=error.field,
-                expected=f"at most {self.max_rejects}",
+                expected=f"at most {self.max_skipped}",
                 got=f"{self.num_skipped} and more, the last because: {str(error).rstrip('.')}",
-                advice="Fix the data, or raise max_rejects (--max-rejects).",
+                advice="Fix the data, or allow more: `max_skipped=N`.",
             )
         if self.on_error == "skip":
             _log.warning("row left out: %s", error)
-        else:
-            self.rejected.append(error)
+        self.rejected.append(error)
 
 
 @dataclass(frozen=True)
@@ -149,6 +147,7 @@ class NewRows(Protocol):
 
     Attributes:
         kept: Columns that are copied into the output.
+        absent: Names of inputs that the data does not have; they count as missing in all rows.
         cautions: Notes that may change predictions, such as a column that does not exist.
         notes: Other notes about the data.
         num_bytes: Size of the data in bytes, or None if it is unknown.
@@ -156,6 +155,10 @@ class NewRows(Protocol):
 
     kept: pa.Schema
     num_bytes: int | None
+
+    @property
+    def absent(self) -> tuple[str, ...]:
+        """See above."""
 
     @property
     def cautions(self) -> tuple[str, ...]:
@@ -185,7 +188,7 @@ class ModelBatch:
         num_bytes: Number of bytes of the data read since the previous batch.
     """
 
-    inputs: dict[str, Any] | None
+    inputs: dict[str, NDArray[Any]] | None
     num_rows: int
     kept: pa.RecordBatch
     refusals: tuple[Refusal, ...]
@@ -205,17 +208,19 @@ def choose_batch_size(inputs: Pipeline) -> int:
     return size
 
 
+def choose_num_threads(given: int | None) -> int:
+    """Return the number of threads that make batches: the one given, or the number of cores, at most 8."""
+    return given or min(_MOST_THREADS, count_cores())
+
+
 def make_batches(
     rows: NewRows, inputs: Pipeline, batch_size: int, num_threads: int, most_refusals: int
 ) -> Generator[ModelBatch]:
     """Yield the batches of new data in order; close the generator to end its threads.
 
-    Args:
-        rows: The data. The thread of the caller reads it; other threads encode and transform it.
-        inputs: Pipeline of the inputs.
-        batch_size: Number of rows per batch; rows that a transform refuses are not replaced.
-        num_threads: Number of threads.
-        most_refusals: Maximum number of refused rows of a batch; a batch with more has no inputs.
+    `rows`: the data. The thread of the caller reads it; other threads encode and transform it. `batch_size`:
+    number of rows per batch; rows that a transform refuses are not replaced. `most_refusals`: maximum number
+    of refused rows of a batch; a batch with more has no inputs.
     """
     batches = stream_batches(rows.blocks(), _FiniteInputs(inputs), batch_size, num_threads, most_refusals)
     with closing(batches):
@@ -236,7 +241,7 @@ class _FiniteInputs:
 
     def begin(self, num_rows: int, num_parts: int) -> BatchBuilder:
         """Return a batch in the making, whose rows come in parts."""
-        return _FiniteBatch(self._inputs, self._inputs.begin(num_rows, num_parts))
+        return _FiniteBatch(self._inputs, self._inputs.assembly.begin(num_rows, num_parts))
 
 
 class _FiniteBatch:

@@ -13,27 +13,29 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from penstock.errors import OptionError, PathError, StoreError
+from penstock.errors import PathError, StoreError
 from penstock.jobs.predict.new_data import open_new_data
-from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_batch_size, make_batches
-from penstock.jobs.predict.options import PredictChoices, PredictOptions, make_predict_options
+from penstock.jobs.predict.new_raw_rows import RequestRules
+from penstock.jobs.predict.new_rows import (
+    ModelBatch,
+    NewRows,
+    RefusalLog,
+    choose_num_threads,
+    make_batches,
+)
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
-from penstock.jobs.predict.raw_layout import find_recipe
-from penstock.jobs.predict.raw_rows import RequestRules
-from penstock.jobs.predict.trained import Trained, open_trained
-from penstock.storage.output_file import open_output, refuse_output
-from penstock.storage.paths import PathLike, find_real_path
-from penstock.storage.store_path import AnyPath, StorePath, as_path
-
-if TYPE_CHECKING:
-    from penstock.training.run import Run  # imports Keras, which a `Run` object has loaded already
+from penstock.jobs.predict.trained import PredictionSetup, Trained, make_setup, open_trained
+from penstock.settings.keywords import takes
+from penstock.settings.prediction import PredictOptions
+from penstock.storage.paths import PathLike, find_real_path, locate
+from penstock.storage.store_path import AnyPath, as_path
+from penstock.training.run import Run
 
 _log = logging.getLogger("penstock")
 
@@ -58,15 +60,16 @@ class PredictProgress:
 OnPredict: TypeAlias = Callable[[PredictProgress], None]
 
 
+@takes(PredictOptions)
 def predict(
-    run: Run | PathLike, data: object, out: PathLike | None = None, **options: Unpack[PredictChoices]
+    run: Run | PathLike, data: object, out: PathLike | None = None, *, options: PredictOptions
 ) -> Predictions:
     """Predict on new data with the pipeline and the model of a run, in the order of the rows.
 
     New rows are encoded with the schema that the run was trained with: no type is inferred again. Columns of
-    targets and weights are not needed. If another column does not exist, its values count as missing if the
-    model was trained with missing values, and otherwise it is an error. A category that did not occur in
-    training gets the code for unknown values.
+    targets and weights are not needed. If another column does not exist, it is an error; with
+    `allow_missing_columns=True` its values count as missing in all rows, if the model was trained with
+    missing values. A category that did not occur in training gets the code for unknown values.
 
     The output has the id of each row, its number from 0, or the path of the image; the columns of `keep`; and
     for each target, depending on its kind:
@@ -101,7 +104,7 @@ def predict(
         >>> predict("runs/pets", pets["test"], "adopted.parquet").num_rows
         1
     """
-    done = run_prediction(run, data, out, make_predict_options(**options))
+    done = run_prediction(run, data, out, options)
     for note in done.notes:
         _log.log(logging.WARNING if note in done.cautions else logging.INFO, "%s", note)
     if done.num_skipped:
@@ -110,7 +113,7 @@ def predict(
 
 
 def run_prediction(
-    run: Trained | PathLike,
+    run: Trained | PredictionSetup | PathLike,
     data: object,
     out: PathLike | None,
     options: PredictOptions,
@@ -120,35 +123,27 @@ def run_prediction(
 ) -> Predictions:
     """Predict, and return the predictions or a summary of the file that was written.
 
-    Args:
-        run: As for `predict`.
-        data: As for `predict`.
-        out: As for `predict`.
-        options: All options.
-        on_progress: Called with the progress after each batch.
-        write: Called with the bytes of a CSV if `out` is None; without it, the result has a table.
-        rules: As for `open_new_data`.
-
-    Raises:
-        PenstockError: See `predict`.
+    `write`: called with the bytes of a CSV if `out` is None; without it, the result has a table.
     """
     path = None if out is None else as_path(out)
     suffix = ".csv" if path is None else check_suffix(path)
     if path is not None:
         _refuse_output(path, data, options)
-    trained = open_trained(run, options.model, options.functions)
-    inputs = trained.pipeline.without_targets()
-    recipe = find_recipe(trained.pipeline, trained.settings, _find_folder(trained))
-    batch_size = options.batch_size or choose_batch_size(inputs)
-    rows = open_new_data(data, inputs, recipe, options, batch_size, rules)
-    answers = Answers(trained.tasks, rows.kept)
+    if isinstance(run, PredictionSetup):
+        setup = run
+    else:
+        setup = make_setup(open_trained(run, options.model, options.functions))
+    batch_size = options.batch_size or setup.batch_size
+    rows = open_new_data(data, setup.inputs, setup.recipe, options, batch_size, rules)
+    answers = Answers(setup.answers, rows.kept)
     work = _Work(rows, answers, options, on_progress)
     with ExitStack() as stack:
         if path is not None:
-            write = stack.enter_context(open_output(path, overwrite=options.overwrite)).write
-        most = 0 if options.on_error == "raise" else options.max_rejects
-        batches = make_batches(rows, inputs, batch_size, options.num_workers, most)
-        answer, remove_saved = _open_engine(run, trained, path, options, stack)
+            write = stack.enter_context(locate(path).creating(overwrite=options.overwrite)).write
+        most = 0 if options.on_error == "raise" else options.max_skipped
+        num_threads = choose_num_threads(options.num_threads)
+        batches = make_batches(rows, setup.inputs, batch_size, num_threads, most)
+        answer, remove_saved = _open_engine(run, setup.trained, path, options, stack)
         answered = work.answer(answer(work.check(stack.enter_context(closing(batches)))))
         first = list(itertools.islice(answered, 1))  # if this fails, nothing is written
         held: list[pa.RecordBatch] = []
@@ -177,17 +172,17 @@ def _open_engine(
     if options.engine == "local":
         return partial(_answer_here, trained), lambda: None
     # Loaded late: Ray is an extra.
-    from penstock.jobs.predict.ray_model import (  # noqa: PLC0415
+    from penstock.distributed.ray_cluster import Cluster  # noqa: PLC0415
+    from penstock.distributed.ray_model import (  # noqa: PLC0415
         RayModel,
         SavedPredictions,
         find_model_folder,
     )
-    from penstock.jobs.ray_cluster import Cluster  # noqa: PLC0415
 
     folder = find_model_folder(trained, run)
     if path is None and options.resume:
-        raise OptionError("resume", expected="an output file, beside which predictions are saved", got="none")
-    cluster = stack.enter_context(Cluster(options.address, options.workers))
+        raise options.refuse("resume", "an output file, beside which predictions are saved", "none")
+    cluster = stack.enter_context(Cluster(options.address, options.num_threads))
     saved = None if path is None else SavedPredictions(path, resume=options.resume)
     answer = stack.enter_context(RayModel(cluster, folder, saved)).answer
     return answer, lambda: None if saved is None else _remove_saved(saved.remove, path)
@@ -218,7 +213,7 @@ def _refuse_output(path: AnyPath, data: object, options: PredictOptions) -> None
     for each in given:
         if isinstance(each, str | os.PathLike) and find_real_path(as_path(each)) == target:
             raise PathError("the output is also the input data", path=path, advice="Choose another name.")
-    refuse_output(path, overwrite=options.overwrite)
+    locate(path).refuse_output(overwrite=options.overwrite)
 
 
 class _Work:
@@ -235,7 +230,7 @@ class _Work:
         self._answers = answers
         self._on_progress = on_progress
         self._num_rows = self._num_bytes = 0
-        self._refused = RefusalLog(options.on_error, options.max_rejects)
+        self._refused = RefusalLog(options.on_error, options.max_skipped)
         self._head: list[pa.RecordBatch] = []
 
     def check(self, batches: Iterator[ModelBatch]) -> Iterator[ModelBatch]:
@@ -277,9 +272,3 @@ class _Work:
             notes,
             rows.cautions,
         )
-
-
-def _find_folder(run: Trained) -> AnyPath | None:
-    """Return the folder of the data set that a run was trained on; None for single files or an export."""
-    data = getattr(run, "data", None)
-    return data if isinstance(data, Path | StorePath) else None

@@ -43,15 +43,12 @@ class BatchWriter(Protocol):
 
 
 def check_suffix(path: AnyPath) -> str:
-    """Return the suffix of the name of an output file.
-
-    Raises:
-        OptionError: Predictions cannot be written in such a format.
-    """
+    """Return the suffix of the name of an output file."""
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
         raise OptionError(
             "out",
+            field="out",
             path=path,
             expected=f"a name that ends in {list_choices(SUFFIXES)}",
             got=show(path.name),
@@ -62,11 +59,7 @@ def check_suffix(path: AnyPath) -> str:
 
 @contextmanager
 def open_writer(suffix: str, schema: pa.Schema, write: Write) -> Iterator[BatchWriter]:
-    """Open a writer for the format of a suffix; after an error, it writes nothing more.
-
-    Raises:
-        OptionError: The format cannot hold a column.
-    """
+    """Open a writer for the format of a suffix; after an error, it writes nothing more."""
     writer = _make_writer(suffix, schema, write)
     try:
         yield writer

@@ -17,13 +17,15 @@ import pyarrow.json
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from penstock.decode.arrow import DATE_TYPES
 from penstock.errors import OptionError, PenstockError
 from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
+from penstock.schema.date import DATE_LIMITS
 from penstock.score.scores import THRESHOLD
-from penstock.storage.output_file import read_object
-from penstock.storage.store_path import AnyPath, StorePath
+from penstock.storage.paths import locate
+from penstock.storage.store_path import AnyPath
 
 _Array = Any
 
@@ -50,7 +52,7 @@ class Answer:
         """Return the arrays of some rows, from the outputs of the model; the label of NaN is null."""
         kind = self._task.kind
         if kind == "regression":
-            return [self._make_numbers(values)]
+            return [self._make_numbers(values) if self._task.unit is None else self._make_dates(values)]
         chances = np.ascontiguousarray(values, np.float32)
         if kind == "multilabel":
             return [self._make_sets(chances), *map(_floats, chances.T)]
@@ -68,6 +70,8 @@ class Answer:
             return pa.list_(kind)
         if kind is not None:
             return kind
+        if self._task.unit is not None:
+            return DATE_TYPES[self._task.unit]
         return pa.list_(pa.float32(), self._task.units) if self._task.shape else pa.float32()
 
     def _name(self, codes: NDArray[np.int64], is_null: NDArray[np.bool_]) -> _Array:
@@ -82,6 +86,15 @@ class Answer:
         flat = _floats(np.asarray(values, np.float32).reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, self._task.units) if self._task.shape else flat
 
+    def _make_dates(self, values: NDArray[Any]) -> _Array:
+        """Return predicted dates; null for NaN, and for numbers that are no dates of Python."""
+        numbers = np.rint(np.asarray(values, np.float64).reshape(-1))
+        low, high = DATE_LIMITS[self._task.unit or "days"]
+        is_null = ~((numbers >= low) & (numbers <= high))
+        whole = np.where(is_null, 0, numbers).astype(np.int64)
+        stored = pa.array(whole.astype(np.int32) if self._task.unit == "days" else whole, mask=is_null)
+        return stored.view(DATE_TYPES[self._task.unit or "days"])
+
 
 class Answers:
     """Output columns of all targets, after the kept columns; a target that is kept is named `NAME_true`.
@@ -90,17 +103,13 @@ class Answers:
         schema: Names and types of all columns of the output.
     """
 
-    def __init__(self, tasks: Mapping[str, Task], kept: pa.Schema) -> None:
-        """Determine the columns.
-
-        Raises:
-            OptionError: Two columns have the same name.
-        """
-        self._answers = {name: Answer(task) for name, task in tasks.items()}
+    def __init__(self, answers: Mapping[str, Answer], kept: pa.Schema) -> None:
+        """Determine the columns."""
+        self._answers = answers
         fields = [each for answer in self._answers.values() for each in answer.fields]
         columns = list(kept)
         for index, column in enumerate(columns):
-            if index and column.name in tasks:  # the first column identifies the row
+            if index and column.name in answers:  # the first column identifies the row
                 columns[index] = column.with_name(f"{column.name}_true")
         self.schema = pa.schema([*columns, *fields])
         _refuse_clash([column.name for column in columns], [column.name for column in fields])
@@ -166,7 +175,7 @@ class Predictions:
         out: Path of the file that was written, or None.
         table: Predictions, if no file was written, or None.
         head: First rows of the predictions.
-        rejected: Errors of the skipped rows, with `on_error="collect"`.
+        rejected: Errors of the skipped rows.
         notes: Notes about the data.
         cautions: Those notes that may change predictions, such as a column that does not exist.
     """
@@ -189,13 +198,12 @@ class Predictions:
         """Return the predictions as an Arrow table; predictions in a file are read completely."""
         if self.table is not None:
             return self.table
-        path = str(self.out)
-        source: Any = path if not isinstance(self.out, StorePath) else read_object(self.out)
-        if path.lower().endswith(".parquet"):
-            return pq.read_table(source)
-        read: Any = pyarrow.csv.read_csv if path.lower().endswith(".csv") else pyarrow.json.read_json
-        table: pa.Table = read(source)
-        return table
+        with locate(str(self.out)).copied() as path:
+            if path.name.lower().endswith(".parquet"):
+                return pq.read_table(path)
+            read: Any = pyarrow.csv.read_csv if path.name.lower().endswith(".csv") else pyarrow.json.read_json
+            table: pa.Table = read(path)
+            return table
 
     def to_pylist(self) -> list[dict[str, Any]]:
         """Return the predictions as one dict per row."""

@@ -10,23 +10,24 @@ import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from threading import Lock
-from typing import Any, Final, Literal, TypeAlias, Unpack, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from numpy.typing import NDArray
 
 from penstock.errors import OptionError
-from penstock.export.formats import FORMATS, ExportedModel
+from penstock.export.formats import FORMATS
 from penstock.export.manifest import MANIFEST_NAME, copy_export, read_export_json
 from penstock.foundation.option_checks import check_choice, check_flag
 from penstock.foundation.wording import show
-from penstock.jobs.predict.options import PredictChoices, make_predict_options
+from penstock.jobs.predict.new_raw_rows import RequestRules
 from penstock.jobs.predict.predict import run_prediction
 from penstock.jobs.predict.predictions import Predictions
-from penstock.jobs.predict.raw_rows import RequestRules
-from penstock.jobs.predict.trained import Trained, open_trained
-from penstock.model.predictor import BatchPredictor
+from penstock.jobs.predict.trained import Trained, make_setup, open_trained
+from penstock.model.batch_predictor import BatchPredictor
 from penstock.model.task import Task
-from penstock.storage.store_path import StorePath, as_path
+from penstock.settings.keywords import takes
+from penstock.settings.prediction import PredictOptions, PredictorCall
+from penstock.storage.store_path import as_path
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
 
@@ -35,7 +36,6 @@ _log = logging.getLogger("penstock")
 Backend: TypeAlias = Literal["keras", "onnx"]
 
 _BACKENDS: Final[Mapping[str, Backend]] = {"bundle": "keras", "onnx": "onnx"}
-_FIXED: Final = ("model", "functions", "overwrite")
 
 
 class Predictor:
@@ -59,6 +59,7 @@ class Predictor:
         NoSuchPathError: The folder is neither an export nor a run.
         ExportError: A file of the export has changed since it was written; `path` names it.
         OptionError: The format is for another program; or a model or a function is needed and not given.
+        SchemaError: The settings of the run are not valid.
 
     Example:
         ```python
@@ -83,11 +84,12 @@ class Predictor:
         if backend is not None:
             check_choice("Predictor", "backend", backend, get_args(Backend))
         self._model = _Shared(_open(source, backend, model, functions))
+        self._setup = make_setup(self._model)  # a third of the CPU time of one row, if made per request
         self._logged: set[str] = set()
 
     @property
     def pipeline(self) -> Pipeline:
-        """Pipeline that makes the inputs of the model."""
+        """Pipeline that makes the inputs of the model; changes to it do not affect predictions."""
         return self._model.pipeline
 
     @property
@@ -95,7 +97,8 @@ class Predictor:
         """Task of each target."""
         return dict(self._model.tasks)
 
-    def predict(self, data: object, **options: Unpack[PredictChoices]) -> Predictions:
+    @takes(PredictorCall)
+    def predict(self, data: object, *, options: PredictorCall) -> Predictions:
         """Predict on rows, in their order.
 
         Args:
@@ -103,19 +106,14 @@ class Predictor:
                 table (pandas, polars, Arrow); or anything else that `penstock.predict` takes, such as the
                 path of a file. A dict is one row if a value in it is a string, a number, bytes, a dict or
                 None. Images are bytes, arrays, or bytes in base64 as `{"b64": "…"}`.
-            options: Attributes of `penstock.options.PredictOptions`, without `model` and `functions`.
+            options: …
 
         Raises:
             SchemaError: A column that the model needs does not exist, or its type has changed.
             FieldError: A row is not valid.
         """
-        for name in _FIXED:
-            if name in options:
-                advice = "Pass it to Predictor(…)." if name != "overwrite" else "Use ps.predict(…, out=…)."
-                raise OptionError(name, field=name, expected="no such option here", got=name, advice=advice)
-        chosen = make_predict_options(**options)
         rows = [data] if _is_row(data) else data
-        done = run_prediction(self._model, rows, None, chosen, rules=self._rules)
+        done = run_prediction(self._setup, rows, None, options.narrow(PredictOptions), rules=self._rules)
         for note in done.notes:
             if note not in self._logged:  # a server is called often, mostly with the same columns
                 self._logged.add(note)
@@ -126,18 +124,17 @@ class Predictor:
 
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self._model.tasks.values())
-        return f"Predictor({self._model.name!r}, {targets})"
+        return f"Predictor({str(self._model.folder)!r}, {targets})"
 
 
 def _open(
     source: Any, backend: Backend | None, model: Any, functions: Mapping[str, MapFunction] | None
 ) -> Trained:
     found: Backend = "keras"
-    folder = as_path(source) if isinstance(source, str | os.PathLike) else None
-    if isinstance(folder, StorePath):
-        folder = copy_export(folder)  # `open_trained` uses the same copy
-    if folder is not None and (folder / MANIFEST_NAME).is_file():
-        name = read_export_json(folder / MANIFEST_NAME).child("format").choice(FORMATS)
+    is_path = isinstance(source, str | os.PathLike)
+    files = copy_export(as_path(source)) if is_path else None  # `open_trained` uses the same copy
+    if files is not None:
+        name = read_export_json(files / MANIFEST_NAME).child("format").choice(FORMATS)
         found = _BACKENDS.get(name, backend or "keras")  # opening refuses formats for other programs
     if backend is not None and backend != found:
         raise OptionError(
@@ -145,7 +142,7 @@ def _open(
             field="backend",
             expected=f"{found!r}, which the export is for",
             got=show(backend),
-            advice=f"Export the run for it: penstock export RUN OUT --format {_find_format(backend)}.",
+            advice=f"Export the run for it: `ps.export_model(RUN, OUT, format={_find_format(backend)!r})`.",
         )
     return open_trained(source, model, functions)
 
@@ -167,12 +164,13 @@ class _Shared:
     def __init__(self, opened: Trained) -> None:
         self.pipeline = opened.pipeline
         self.tasks = opened.tasks
-        self.settings = opened.settings
-        self.name = str(getattr(opened, "folder", "model"))
+        self.recorded = opened.recorded
+        self.folder = opened.folder
+        self.files = opened.files
+        self.data = opened.data
+        self.needs_model = opened.needs_model
         self._opened = opened
         self._lock = Lock()
-        data = getattr(opened, "data", None)
-        self.data = data if not isinstance(opened, ExportedModel) else None
 
     @cached_property
     def _predictor(self) -> Any:

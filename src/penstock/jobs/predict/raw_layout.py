@@ -1,8 +1,8 @@
 """How new raw columns become fields: in the same way as in the raw data that the model was trained on.
 
-In: the settings of a run; the columns of a source with its first block. Out: `Recipe`, which fields came from
-which columns and how; `RawLayout`, the same for the new columns. No type is inferred, only the representation
-of values in a column.
+In: what a run records about its data; the columns of a source with its first block. Out: `Recipe`, which
+fields came from which columns and how; `RawLayout`, the same for the new columns. No type is inferred, only
+the representation of values in a column.
 """
 
 from __future__ import annotations
@@ -12,21 +12,27 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
 from penstock.errors import PenstockError, SchemaError
+from penstock.format.manifest import Manifest, load_manifest
+from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.wording import find_nearest, show, unknown_name
 from penstock.jobs.predict.data_columns import Keeping, can_lack, find_absent
 from penstock.plan.inference import find_representation
 from penstock.plan.plan import ColumnPlan
-from penstock.plan.planner import holds_numbers
+from penstock.plan.planner import holds_dates, holds_numbers
+from penstock.plan.profile import ColumnProfile
 from penstock.plan.styled_numbers import are_numbers, find_doubt
 from penstock.plan.survey import survey_column
-from penstock.schema.declaration import ColumnDeclaration, NanMeaning, Representation, load_plan_declaration
+from penstock.schema.date_order import DateOrder
+from penstock.schema.declaration import ColumnDeclaration, Representation, load_plan_declaration
 from penstock.schema.field import Field
-from penstock.schema.number_format import NumberFormat
+from penstock.schema.number_format import NanMeaning, NumberFormat
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
-from penstock.shards.manifest import Manifest, load_manifest
+from penstock.settings.conversion import RecordedFormat
+from penstock.settings.groups import TextFiles
 from penstock.source.block import Block, Source
 from penstock.storage.store_path import AnyPath
+from penstock.training.recorded_data import RecordedData
 from penstock.transform.pipeline import Pipeline
 
 
@@ -38,116 +44,72 @@ class Recipe:
         schema: Fields of the data set; fields that the pipeline reads are as in the pipeline.
         columns: Names of raw columns by field, where they differ.
         forms: Representation of values in the columns, by field; "value" is not listed.
-        resize: Length that the shorter side of images was resized to, or None.
-        missing: Cells of a CSV that marked a missing value.
-        delimiter: Delimiter that was declared, or None.
-        has_header: Whether the first line of a CSV had the names of the columns.
+        format: How text files were read, and images stored.
         words: Texts that marked a missing value in a column, by field.
         nans: Meaning of NaN in a column, by field; "missing" is not listed.
         numbers: Formats of numbers in texts of a column, by field; plain ones are not listed.
+        dates: Orders of dates in texts of a column, by field; those in ISO 8601 are not listed.
     """
 
     schema: Schema
     columns: Mapping[str, str] = field(default_factory=dict)
     forms: Mapping[str, Representation] = field(default_factory=dict)
-    resize: int | None = None
-    missing: tuple[str, ...] = ("",)
+    format: RecordedFormat = field(default_factory=RecordedFormat)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     nans: Mapping[str, NanMeaning] = field(default_factory=dict)
     numbers: Mapping[str, NumberFormat] = field(default_factory=dict)
-    delimiter: str | None = None
-    has_header: bool = True
+    dates: Mapping[str, DateOrder] = field(default_factory=dict)
 
 
-def find_recipe(pipeline: Pipeline, settings: Mapping[str, Any], data: AnyPath | None) -> Recipe:
+def find_recipe(pipeline: Pipeline, recorded: RecordedData, data: AnyPath | None) -> Recipe:
     """Return how the raw data of a run was encoded.
 
-    Args:
-        pipeline: Pipeline of the run.
-        settings: Settings of the run; may have `schema` and `plan`, as in a manifest, and `convert`, as in
-            `run.yaml`.
-        data: Folder of the data set, whose manifest replaces missing settings if it still exists. Otherwise
-            representations are inferred from the new data.
-
-    Raises:
-        SchemaError: The settings are not valid.
+    `data`: folder of the data set, whose manifest has what the run does not record, if it still exists.
+    Otherwise representations are inferred from the new data.
     """
-    declared, plan = find_plan(settings, data)
+    recorded = complete_recorded(recorded, data)
+    plan = recorded.plan or {}
     try:
-        whole = Schema({**declared, **pipeline.schema})
+        whole = Schema({**(recorded.schema or {}), **pipeline.schema})
     except SchemaError:
         whole = pipeline.schema  # the data set was opened with other roles than its manifest has
-    if plan is not None and not isinstance(plan, Mapping):
-        raise SchemaError("plan of the run", field="$.plan", expected="an object", got=show(plan))
-    missing = _find_missing(plan, settings.get("convert"))
-    reading = {
-        "delimiter": _find_text("delimiter", plan, settings.get("convert")),
-        "has_header": _find_text("header", plan, settings.get("convert")) != "none",
-    }
+    recorded_format = _read_format(plan, recorded.reading)
     if not plan:
-        return Recipe(whole, missing=missing, **cast("Any", reading))
-    resize = plan.get("resize")
-    if resize is not None and (
-        not isinstance(resize, int) or isinstance(resize, bool) or not 1 <= resize < 2**31
-    ):
-        raise SchemaError(
-            "plan of the run", field="$.plan.resize", expected="a number of pixels", got=show(resize)
-        )
+        return Recipe(whole, format=recorded_format)
     plans = load_plan_declaration({key: plan[key] for key in ("columns", "drop") if key in plan})
     named = {each.name or column: (column, each) for column, each in plans.columns.items()}
     return Recipe(
         whole,
         {name: column for name, (column, _) in named.items() if name != column},
         {name: each.form for name, (_, each) in named.items() if each.form not in (None, "value")},
-        resize,
-        missing,
+        recorded_format,
         {name: each.missing for name, (_, each) in named.items() if each.missing},
         {name: each.nan for name, (_, each) in named.items() if each.nan is not None},
         {name: each.numbers for name, (_, each) in named.items() if each.numbers is not None},
-        **cast("Any", reading),
+        {name: each.dates for name, (_, each) in named.items() if each.dates is not None},
     )
 
 
-def find_plan(settings: Mapping[str, Any], data: AnyPath | None) -> tuple[Schema, Any]:
-    """Return the schema of the data of a run, and the plan of its conversion, which is None if unknown.
+def complete_recorded(recorded: RecordedData, data: AnyPath | None) -> RecordedData:
+    """Return what a run records about its data, with the schema and the plan in the manifest if it has none.
 
-    Args:
-        settings: Settings of the run; may have `schema` and `plan`.
-        data: Folder of the data set, whose manifest replaces missing settings if it still exists.
-
-    Raises:
-        SchemaError: The schema is not valid.
+    `data`: folder of the data set, which may no longer exist.
     """
-    schema, plan = settings.get("schema"), settings.get("plan")
-    declared = Schema({}) if schema is None else Schema.from_json(schema)
-    if schema is None or plan is None:
-        manifest = _find_manifest(data)
-        if manifest is not None:
-            declared = manifest.schema if schema is None else declared
-            plan = manifest.plan if plan is None else plan
-    return declared, plan
+    if recorded.schema is not None and recorded.plan is not None:
+        return recorded
+    manifest = _find_manifest(data)
+    if manifest is None:
+        return recorded
+    plan = manifest.plan if recorded.plan is None else recorded.plan
+    return replace(recorded, schema=recorded.schema or manifest.schema, plan=plan)
 
 
-def _find_missing(plan: object, converted: object) -> tuple[str, ...]:
-    """Return the texts for missing values: those of the data set, else those of the run's options."""
-    for table in (plan, converted):
-        words = table.get("missing") if isinstance(table, Mapping) else None
-        if words is None:
-            continue
-        words = [words] if isinstance(words, str) else words
-        if not isinstance(words, list | tuple) or not all(isinstance(word, str) for word in words):
-            raise SchemaError("missing of the run's data", expected="a list of texts", got=show(words))
-        return tuple(words)
-    return ("",)
-
-
-def _find_text(name: str, plan: object, converted: object) -> str | None:
-    """Return an option of the data set, else of the run's options, if it was declared."""
-    for table in (plan, converted):
-        value = table.get(name) if isinstance(table, Mapping) else None
-        if isinstance(value, str):
-            return value
-    return None
+def _read_format(plan: Mapping[str, Any], reading: TextFiles) -> RecordedFormat:
+    """Return how the data was read: by the entries of its plan, else by the options of its conversion."""
+    known, names = reading.list_given(), RecordedFormat.names
+    table = {name: plan[name] for name in names if plan.get(name) is not None}
+    found = RecordedFormat.from_json(JsonValue(table, Document("plan of the run", root="$.plan")))
+    return RecordedFormat(**{name: known[name] for name in names if name in known} | found.list_given())
 
 
 def _find_manifest(data: AnyPath | None) -> Manifest | None:
@@ -163,7 +125,7 @@ IMAGE: Final = "image"
 HEAVY: Final = ("image", "bytes")
 """Types of fields whose values may be large, and may be given as paths of files."""
 
-_TYPED: Final = ("number", "category", "text")
+_TYPED: Final = ("number", "category", "date", "text")
 _OPEN: Final = ("text", "empty")  # kinds of columns that have several representations
 _TIMES: Final[tuple[Representation, ...]] = ("date", "time")
 _MOST_NAMED: Final = 3
@@ -179,6 +141,8 @@ class Wanted:
         keep: Columns that are copied into the output.
         is_images: Whether the data has only images, which are identified by their paths.
         numbers: Declared format of numbers in texts; None for those of the run, or what is detected.
+        dates: Declared order of dates in texts; None for those of the run.
+        allow_missing: Whether the data may lack columns of inputs that may be missing.
     """
 
     inputs: Pipeline
@@ -186,6 +150,8 @@ class Wanted:
     keep: tuple[str, ...] = ()
     is_images: bool = False
     numbers: NumberFormat | None = None
+    dates: DateOrder | None = None
+    allow_missing: bool = False
 
 
 class RawLayout:
@@ -201,12 +167,7 @@ class RawLayout:
     """
 
     def __init__(self, source: Source, first: Block | None, wanted: Wanted) -> None:
-        """Match the columns of the first block, which is None if there are no rows.
-
-        Raises:
-            SchemaError: A required column does not exist.
-            UnknownNameError: A column of `keep` does not exist.
-        """
+        """Match the columns of the first block, which is None if there are no rows."""
         self._source = source
         self._first = first
         self._wanted = wanted
@@ -214,13 +175,16 @@ class RawLayout:
         self.columns: Mapping[str, str] = self._match(there)
         self.absent: list[str] = []
         if there is not None:
-            self.absent = find_absent(wanted.inputs, self.columns, there, source.name)
+            self.absent = find_absent(
+                wanted.inputs, self.columns, there, source.name, is_allowed=wanted.allow_missing
+            )
         self.keeping = self._find_kept(there)
         fed = [name for name in wanted.inputs.fields if name not in self.absent]
         read = [name for name in dict.fromkeys([*fed, *self.keeping.fields]) if name in self.columns]
         self._guessed: list[tuple[str, Representation]] = []
         self._styled: list[tuple[str, NumberFormat]] = []
         self._doubts: list[tuple[str, str, str]] = []
+        self._profiles: dict[str, ColumnProfile] = {}
         self.plans = tuple(map(self._plan, read))
         used = {*self.columns.values(), *(each.source for each in self.keeping.entries.values())}
         extra = [column for column in there or () if column not in used]
@@ -292,6 +256,7 @@ class RawLayout:
             field,
             form,
             numbers=self._find_numbers(name, field) if form == "value" else None,
+            dates=self._wanted.dates or recipe.dates.get(name) if holds_dates(field, form) else None,
             missing=recipe.words.get(name, ()),
             nan=recipe.nans.get(name, "missing"),
         )
@@ -307,8 +272,11 @@ class RawLayout:
             if doubt := find_doubt(raw, trained, words or ()):
                 self._doubts.append((column, *doubt))
             return trained
-        text = survey_column([raw], self._first.files, words, declared).profile.text
-        found = None if text is None else text.numbers
+        if words is None and declared is None:
+            profile = self._survey(self._first, column)
+        else:
+            profile = survey_column([raw], self._first.files, words, declared).profile
+        found = None if profile.text is None else profile.text.numbers
         if found is not None and declared is None:
             self._styled.append((column, found))
         return found
@@ -321,7 +289,7 @@ class RawLayout:
             return declared
         if self._first is None:
             return "value"
-        profile = survey_column([self._first.columns[column]], self._first.files).profile
+        profile = self._survey(self._first, column)
         trained = self._wanted.recipe.forms.get(name)
         if trained is not None and (profile.kind in _OPEN or {trained, profile.kind} <= {*_TIMES}):
             return trained
@@ -332,6 +300,12 @@ class RawLayout:
         if found in _TIMES:
             self._guessed.append((column, found))
         return found
+
+    def _survey(self, block: Block, column: str) -> ColumnProfile:
+        """Return the profile of a column of the first block, without declarations; it is made once."""
+        if column not in self._profiles:
+            self._profiles[column] = survey_column([block.columns[column]], block.files).profile
+        return self._profiles[column]
 
     def _list_cautions(self, extra: list[str]) -> Iterator[str]:
         for name in self.absent:
@@ -345,12 +319,12 @@ class RawLayout:
         for column, numbers in self._styled:
             yield (
                 f"{show(column)}: numbers are read as {show(numbers.example)}, which differs from training. "
-                f"Declare it otherwise with '--decimal' and '--thousands'"
+                "Declare it otherwise, such as `decimal='.'` or `thousands=','`"
             )
         for column, text, read in self._doubts:
             yield (
                 f"{show(column)}: numbers such as {show(text)} are read as in training, as {read}. "
-                "If the point is a decimal point, use '--decimal .'"
+                "If the point is a decimal point, use `decimal='.'`"
             )
 
 

@@ -1,23 +1,35 @@
-"""What a prediction needs of a run or an export, and opening one from its folder, which may be in a store."""
+"""A run or an export for predictions, and opening one from its folder, which may be in a store.
+
+`Trained` is the protocol of a run; `PredictionSetup` adds the parts that all predictions share.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from penstock.errors import NoSuchPathError, OptionError
-from penstock.export.manifest import MANIFEST_NAME, copy_export, is_export, open_export
+from penstock.export.formats import ExportedModel
+from penstock.export.manifest import MANIFEST_NAME, copy_export, open_export
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import show
+from penstock.jobs.predict.new_rows import choose_batch_size
+from penstock.jobs.predict.predictions import Answer
+from penstock.jobs.predict.raw_layout import Recipe, find_recipe
 from penstock.model.task import Task
-from penstock.storage.store_path import as_path
+from penstock.storage.location import naming_original
+from penstock.storage.store_path import AnyPath, as_path
+from penstock.training.recorded_data import RecordedData
+from penstock.training.run import Run, open_run
 from penstock.training.run_files import CONFIG_NAME, copy_run
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.pipeline_parts import without_targets
 
 
 class Trained(Protocol):
@@ -32,50 +44,87 @@ class Trained(Protocol):
         """Task of each target."""
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        """Settings of the run: `schema`, `plan` and `convert`."""
+    def folder(self) -> AnyPath:
+        """Folder of the run or the export."""
+
+    @property
+    def files(self) -> Path:
+        """The local folder with its files."""
+
+    @property
+    def data(self) -> AnyPath | list[AnyPath] | None:
+        """The data of a run; None for an export."""
+
+    @property
+    def recorded(self) -> RecordedData:
+        """Schema and conversion plan of the data."""
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether opening the folder takes a user's own model."""
 
     def predictor(self) -> Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]:
         """Return a function from the inputs of a batch to predictions by target."""
 
 
+@dataclass(frozen=True)
+class PredictionSetup:
+    """A model with the parts that all predictions share; any number of threads may use it.
+
+    Attributes:
+        trained: The run or the export.
+        inputs: Pipeline of the inputs of the model.
+        recipe: How the data of the run was encoded.
+        batch_size: Number of rows per call of the model, if no option declares it.
+        answers: Output columns of each target.
+    """
+
+    trained: Trained
+    inputs: Pipeline
+    recipe: Recipe
+    batch_size: int
+    answers: Mapping[str, Answer]
+
+
+def make_setup(trained: Trained) -> PredictionSetup:
+    """Return the setup of a run or an export."""
+    inputs = without_targets(trained.pipeline)
+    # Neither single files nor an export have a folder.
+    folder = None if isinstance(trained.data, list) else trained.data
+    return PredictionSetup(
+        trained,
+        inputs,
+        find_recipe(trained.pipeline, trained.recorded, folder),
+        choose_batch_size(inputs),
+        {name: Answer(task) for name, task in trained.tasks.items()},
+    )
+
+
 def open_trained(run: object, model: Any, functions: Mapping[str, MapFunction] | None) -> Trained:
     """Return a run or an export; a folder is opened.
 
-    Args:
-        run: A run, an export, or the path of the folder of one.
-        model: The user's own model, or a function that returns it, if it needs one.
-        functions: Functions of the pipeline's maps, by name.
-
-    Raises:
-        NoSuchPathError: The folder is neither a run nor an export.
-        OptionError: `run` is something else; or a model or a function is needed and not given.
-        ExportError: A file of the export has changed.
+    `run`: a run, an export, or the path of the folder of one. `model`: the user's own model, or a function
+    that returns it, if it needs one.
     """
     if not isinstance(run, str | os.PathLike):
-        if not hasattr(run, "predictor"):
+        if not isinstance(run, Run | ExportedModel):
             raise OptionError("run", expected="a run, or the folder of one", got=show(run))
-        return cast("Trained", run)
+        return run
     folder = as_path(run)
-    if not isinstance(folder, Path):
-        copy = copy_export(folder)
-        if copy is not None:
-            from penstock.storage.folder_copy import naming_original  # noqa: PLC0415 - loaded with the copy
-
-            with naming_original(copy, folder):
-                return open_export(copy, model, functions)
-        copy_run(folder)  # before Keras is imported; `open_run` uses the same copy
-    elif is_export(folder):
-        return open_export(folder, model, functions)
-    elif not (folder / CONFIG_NAME).is_file():  # before Keras is imported, which takes seconds
+    files = copy_export(folder)
+    if files is not None:
+        with naming_original(files, folder):
+            return open_export(files, model, functions)
+    files = copy_run(folder)  # before Keras is imported, which takes seconds; `open_run` uses the same copy
+    if not (files / CONFIG_NAME).is_file():
         raise NoSuchPathError(
             f"is neither a run nor an export (it has neither {CONFIG_NAME} nor {MANIFEST_NAME})"
-            if folder.is_dir()
+            if files.is_dir()
             else "no such folder",
             path=folder,
-            advice="Pass a folder that 'penstock train --out' or 'penstock export' wrote.",
+            advice="Pass a folder that `ps.train(data)` or `ps.export_model(run, out)` wrote.",
         )
     with importing_keras("predict"):
-        from penstock.training.run import open_run  # noqa: PLC0415 - imports Keras
+        import penstock.training.run_model  # noqa: F401, PLC0415 - imports Keras
 
     return open_run(folder, model, functions)

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import logging
 import os
-import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from penstock.errors import CorruptRecordError, OptionError, SourceError
+from penstock.format.manifest import MANIFEST_NAME
 from penstock.foundation.terminal import escape, format_table
-from penstock.jobs.convert.convert import Converted, list_losses, run_conversion
+from penstock.jobs.convert.convert import Converted, plan_conversion, run_conversion
+from penstock.jobs.convert.raw_source import list_losses
 from penstock.plan.plan import Plan
+from penstock.plan.plan_file import read_plan
 from penstock.plan.planner import PlanOverrides
+from penstock.schema.declaration import ColumnDeclaration, TypeName
+from penstock.settings.conversion import ConvertTable
 from penstock.shards.conversion import UNLABELLED, OnProgress
-from penstock.shards.manifest import MANIFEST_NAME
-from penstock.shards.options import ConvertOptions
+from penstock.storage.store_path import is_url
+from penstock.training.run_config import RunConfig
 
 _log = logging.getLogger("penstock")
 
@@ -37,48 +41,49 @@ class RawData:
 
     Attributes:
         source: Anything that `convert` takes.
-        overrides: What was declared about the columns.
-        options: Options of the conversion.
-        tables: Source and options of the conversion, as tables of `run.yaml`.
+        options: Options of the conversion, and roles of columns.
+        types: Types of columns, which take precedence over a plan.
+        paths: Paths or URLs of the source, for `run.yaml`; none for data of other kinds.
     """
 
     source: Any
-    overrides: PlanOverrides = field(default_factory=PlanOverrides)
-    options: ConvertOptions = field(default_factory=ConvertOptions)
-    tables: Mapping[str, Any] = field(default_factory=dict)
+    options: ConvertTable = field(default_factory=ConvertTable)
+    types: Mapping[str, TypeName | ColumnDeclaration] = field(default_factory=dict)
+    paths: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, source: Any, target: str | Sequence[str] | None, seed: int) -> RawData:
-        """Return raw data for which only the target and the seed are given."""
-        paths = [source] if isinstance(source, str | os.PathLike) else source
-        is_path = isinstance(paths, list | tuple) and all(isinstance(p, str | os.PathLike) for p in paths)
-        named = [os.path.abspath(each) for each in paths] if is_path else []  # noqa: PTH100
-        tables: dict[str, Any] = {"source": named if len(named) > 1 else named[0]} if named else {}
-        tables["convert"] = {"seed": seed, **({"target": target} if target is not None else {})}
-        return cls(source, PlanOverrides(target=target), ConvertOptions(seed=seed), tables)
+    @property
+    def config(self) -> RunConfig:
+        """The source and the options that were given, for `run.yaml`."""
+        options, paths = self.options, self.paths
+        if options.plan is not None or self.types:  # the content, as the file of a plan may be gone
+            options = options.replace(plan=self._make_plan())
+        source = paths if len(paths) > 1 else paths[0] if paths else None
+        return RunConfig(source=source, convert=options)
+
+    def _make_plan(self) -> dict[str, Any]:
+        """Return the plan with the types of columns."""
+        form = {} if self.options.plan is None else read_plan(self.options.plan)
+        columns = dict(form.get("columns", {}))
+        for name, each in self.types.items():
+            whole = each if isinstance(each, ColumnDeclaration) else ColumnDeclaration(each)
+            columns[name] = {"type": whole.type_name, **whole.attributes}
+        return {**form, "columns": columns}
+
+    @property
+    def _overrides(self) -> PlanOverrides:
+        roles = self.options
+        return PlanOverrides(types=self.types, target=roles.target, weight=roles.weight, id=roles.id)
 
     def convert(
         self, out: Path, on_plan: Callable[[Plan], None], on_progress: OnProgress | None = None
     ) -> Converted:
         """Convert into a folder, and reuse what an interrupted run has left there.
 
-        Args:
-            out: The folder.
-            on_plan: Called with the plan of the columns before rows are converted.
-            on_progress: Called with the progress of the conversion.
-
-        Raises:
-            OptionError: No column is the target.
-            SourceError: The data has a single row.
-            PenstockError: See `convert`.
+        `on_plan`: called with the plan of the columns before rows are converted.
         """
 
         def check(plan: Plan) -> None:
-            if not any(each.field.role == "target" for each in plan):
-                names = ", ".join(each.column for each in plan.columns[:_MOST_NAMED])
-                names += ", …" if len(plan.columns) > _MOST_NAMED else ""
-                advice = f"Choose it with --target NAME, in Python target='NAME'. The columns are {names}."
-                raise OptionError("target", expected="a column to predict", got="none", advice=advice)
+            _check_target(plan)
             on_plan(plan)
 
         try:
@@ -102,37 +107,55 @@ class RawData:
             )
         return done
 
-    def confirm(self, out: Path, on_progress: OnProgress | None = None) -> None:
-        """Check that the data set of a run that is resumed was made from this data.
+    def check_target(self) -> None:
+        """Check that there is a target among the columns; only the first rows are read."""
+        _check_target(plan_conversion(self.source, self._overrides, self.options))
 
-        Raises:
-            OptionError: The data set was made from other data, or in another way.
-            PenstockError: See `convert`.
-        """
+    def confirm(self, out: Path, on_progress: OnProgress | None = None) -> None:
+        """Check that the data set of a run that is resumed was made from this data."""
         if not (out / MANIFEST_NAME).is_file():
-            return  # opening the data set raises an error that names what is missing
+            return  # opening the data set raises an error that names the missing file
         try:
             self._resume(out, on_progress)
         except OptionError as error:
             error.advice = (
-                "To continue with the data of the run, omit the data argument (penstock train --resume --out "
-                f"{shlex.quote(str(out.parent))}); for a new run, choose another folder."
+                "To continue with the data of the run, leave out the data: "
+                f"`ps.train(None, out={str(out.parent)!r}, resume=True)`; for a new run, choose another "
+                "folder."
             )
             raise
 
     def _resume(
         self, out: Path, on_progress: OnProgress | None, on_plan: Callable[[Plan], None] | None = None
     ) -> Converted:
-        options = replace(self.options, resume=True)
-        return run_conversion(self.source, out, self.overrides, options, on_progress, on_plan)
+        options = self.options.replace(resume=True)
+        return run_conversion(self.source, out, self._overrides, options, on_progress, on_plan)
+
+
+def list_paths(source: Any) -> tuple[str, ...]:
+    """Return the absolute paths of files, and URLs as they are; nothing for data of other kinds."""
+    given = source if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(each, str | os.PathLike) for each in given):
+        return ()
+    return tuple(map(_name_path, map(os.fspath, given)))
+
+
+def _name_path(path: str) -> str:
+    return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100 - keeps symbolic links
+
+
+def _check_target(plan: Plan) -> None:
+    if not any(each.field.role == "target" for each in plan):
+        names = ", ".join(each.column for each in plan.columns[:_MOST_NAMED])
+        names += ", …" if len(plan.columns) > _MOST_NAMED else ""
+        advice = f"Choose it: `target=NAME`. The columns are {names}."
+        raise OptionError("target", expected="a column to predict", got="none", advice=advice)
 
 
 def format_plan(plan: Plan, width: int | None = None) -> list[str]:
     """Return the plan of the columns as the lines of a table; a plan of many columns is cut.
 
-    Args:
-        plan: The plan.
-        width: Maximum width of the lines; that of the terminal by default.
+    `width`: maximum width of the lines; by default the width of the terminal.
     """
     rows = [
         [
@@ -155,11 +178,8 @@ def log_plan(plan: Plan) -> None:
     warnings = list_plan_warnings(plan)
     for warning in warnings:
         _log.warning("%s", warning)
-    if any("'--" in warning for warning in warnings):
-        _log.warning(
-            "In Python, flags such as '--drop' and '--id' are arguments of ps.convert: convert the data with "
-            "them first, then train on the data set."
-        )
+    if any("=" in warning.partition("`")[2] for warning in warnings):
+        _log.warning("These are arguments of ps.convert: convert the data first, then train on the data set.")
 
 
 def list_plan_warnings(plan: Plan) -> list[str]:

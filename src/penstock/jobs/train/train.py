@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, Unpack, get_args, overload
+from typing import Any
 
-from penstock.dataset import Dataset
+from penstock.dataset import Dataset, open_with_target
 from penstock.dataset import open as open_dataset
+from penstock.distributed.workers import connecting
 from penstock.errors import (
     OptionError,
     StateError,
@@ -22,116 +23,55 @@ from penstock.errors import (
     importing,
 )
 from penstock.foundation.wording import show
-from penstock.jobs.stored_data import Declaration, is_stored, open_declared
-from penstock.jobs.train.choices import (
-    choose_on_trials,
-    read_table,
-    recall_losses,
-    refuse_other_choices,
-)
-from penstock.jobs.train.ensemble import EnsembleTraining
-from penstock.jobs.train.image_fields import check_image_encoder, refuse_image_options, set_images
-from penstock.jobs.train.input_parts import select_parts
+from penstock.jobs.given_dataset import Declaration, open_declared
+from penstock.jobs.train.division import hold_out_records
+from penstock.jobs.train.ensemble import EnsembleTraining, check_members
 from penstock.jobs.train.job import TrainJob, check_job, find_number
-from penstock.jobs.train.repeated_texts import note_repeated_texts
-from penstock.jobs.train.run_description import describe_data, describe_run, recall_fields
-from penstock.jobs.train.run_folder import choose_folder, claim_folder, discard_unusable_data
-from penstock.jobs.train.stored_run import stored_run
-from penstock.jobs.train.workers import Engine, connecting, make_plan
-from penstock.model.options import ModelOptions
+from penstock.jobs.train.run_folder.run_description import describe_run
+from penstock.jobs.train.run_folder.run_folder import choose_folder, claim_folder, discard_unusable_data
+from penstock.jobs.train.run_folder.store_run import run_at
 from penstock.plan.plan import Plan
-from penstock.storage.paths import PathLike
-from penstock.storage.store_path import StorePath, as_path
-from penstock.training.display import TrainingDisplay
-from penstock.training.loaders import find_hold_out
-from penstock.training.options import TrainChoices, make_options
+from penstock.settings.conversion import ConvertTable
+from penstock.settings.keywords import takes
+from penstock.settings.model import ModelOptions
+from penstock.settings.training import TrainCall, TrainOptions
+from penstock.source.recognition import is_dataset
+from penstock.training.assembly import is_compiled_by_owner
+from penstock.training.display import showing_progress
+from penstock.training.fit import Fit
+from penstock.training.loaders import HeldOut, find_hold_out, find_validation
 from penstock.training.precision import in_precision
-from penstock.training.progress import SilentWatcher, Watcher
-from penstock.training.random_state import seeded
-from penstock.training.run import Run, is_model_function
+from penstock.training.progress import MemberWatcher, Watcher
+from penstock.training.random_state import restored_random_state, seeded
+from penstock.training.run import Run
+from penstock.training.run_config import RunConfig, StoredModel, is_model_function
 from penstock.training.run_files import (
     CONFIG_NAME,
     DATA_NAME,
-    OWN_MODEL,
+    MEMBER_NAME,
     PIPELINE_NAME,
     find_data,
-    read_run_config,
+    read_config,
 )
-from penstock.training.train import COMPILED, Training, is_compiled_by_owner
+from penstock.training.train_plan import COMPILED, TrainPlan
 from penstock.transform.pipeline import Pipeline
-
-if TYPE_CHECKING:
-    from penstock.jobs.train.folds import CrossValidation  # reads raw data and writes tables
+from penstock.tuning.choices import (
+    recall_choices,
+    recall_losses,
+    refuse_other_choices,
+)
+from penstock.tuning.image_fields import (
+    check_image_encoder,
+    refuse_image_options,
+)
+from penstock.tuning.pipeline_fitter import PipelineFitter
+from penstock.tuning.tuner import Tuner
 
 _log = logging.getLogger("penstock")
 
-Verbosity: TypeAlias = Literal[0, 1, 2]
 
-
-@overload
-def train(
-    data: Any,
-    *,
-    model: Any = None,
-    pipeline: Pipeline | None = None,
-    out: PathLike | None = None,
-    target: str | Sequence[str] | None = None,
-    resume: bool = False,
-    callbacks: Sequence[Any] = (),
-    watcher: Watcher | None = None,
-    verbose: Verbosity | None = None,
-    model_options: ModelOptions | None = None,
-    ensemble: int | None = None,
-    folds: None = None,
-    engine: Engine = "local",
-    num_workers: int | None = None,
-    num_devices: int | None = None,
-    address: str | None = None,
-    **options: Unpack[TrainChoices],
-) -> Run: ...
-@overload
-def train(
-    data: Any,
-    *,
-    folds: int,
-    model: Any = None,
-    pipeline: Pipeline | None = None,
-    out: PathLike | None = None,
-    target: str | Sequence[str] | None = None,
-    resume: bool = False,
-    callbacks: Sequence[Any] = (),
-    watcher: Watcher | None = None,
-    verbose: Verbosity | None = None,
-    model_options: ModelOptions | None = None,
-    ensemble: int | None = None,
-    engine: Literal["local"] = "local",
-    num_workers: None = None,
-    num_devices: None = None,
-    address: None = None,
-    **options: Unpack[TrainChoices],
-) -> CrossValidation: ...
-
-
-def train(  # noqa: PLR0913 - what is trained and what with; how is in the options
-    data: Any,
-    *,
-    model: Any = None,
-    pipeline: Pipeline | None = None,
-    out: PathLike | None = None,
-    target: str | Sequence[str] | None = None,
-    resume: bool = False,
-    callbacks: Sequence[Any] = (),
-    watcher: Watcher | None = None,
-    verbose: Verbosity | None = None,
-    model_options: ModelOptions | None = None,
-    ensemble: int | None = None,
-    folds: int | None = None,
-    engine: Engine = "local",
-    num_workers: int | None = None,
-    num_devices: int | None = None,
-    address: str | None = None,
-    **options: Unpack[TrainChoices],
-) -> Run | CrossValidation:
+@takes(TrainCall)
+def train(data: Any, *, options: TrainCall) -> Run:
     """Train a model on a data set, and store the results in a run folder.
 
     A run that was killed at any moment can be resumed with `resume=True`. On the CPU of one machine it ends
@@ -143,34 +83,7 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
             its split "validation" decides which epoch is the best. Anything else that `convert` takes, such
             as a CSV or a DataFrame, is converted into the run's folder first. With `resume`, None stands
             for the data of the run.
-        model: A Keras model whose inputs have the names of the pipeline's inputs. If not given, a model is
-            built for the data. A compiled model is trained as it is; others get the optimizer and losses of
-            `options`. Or a function that returns a new model, which an ensemble needs.
-        pipeline: The preprocessing from records to inputs; fitted to the data set, if not given.
-        out: The folder to write; a new one in `runs/`, if not given. In an object store, files are uploaded
-            when they are complete, from a temporary folder.
-        target: Name of the target, or several, if the data set does not declare it.
-        resume: Whether to continue an interrupted run in that folder. Options that are not given again
-            are those of the run; others must be the same.
-        callbacks: Additional Keras callbacks. The state in their plain attributes is restored on resume.
-        watcher: Object that is notified of the progress; by default, a display on stderr or in a notebook.
-        verbose: What is shown instead: 0 for nothing, not even warnings, unless you have configured logging;
-            1, the default, for a line that is updated and one line per epoch; 2 for one plain line per epoch.
-        model_options: How to build the model.
-        ensemble: Number of models to train, with the seeds `seed`, `seed + 1`, …; predictions are their
-            average. Each is a complete run in a folder of its own, `member-1` and so on.
-        folds: Number of folds of a cross-validation over the train and validation splits; a test split is not
-            used. Each record is predicted by a model that was trained without its fold. Each fold is a
-            complete run in a folder of its own, `fold-1` and so on. Returns a `CrossValidation`, with the
-            mean and the standard deviation of each score.
-        engine: What runs several workers: processes of this machine ("local"), or a Ray cluster ("ray").
-        num_workers: Number of processes that train the model together, each on its part of every batch. The
-            result is that of one process with the same batch size, except for rounding. Needs the JAX backend
-            of Keras. If one is killed, all start again from the last checkpoint.
-        num_devices: Number of devices of each worker. Several devices of this machine need no `num_workers`.
-        address: Address of the Ray cluster, or "auto" for the one that runs on this machine; by default that
-            in the variable RAY_ADDRESS, or a new one on this machine.
-        **options: Everything else; see `penstock.options.TrainOptions`.
+        options: See below.
 
     Raises:
         OptionError: The model does not fit the data, or an option is not valid.
@@ -188,135 +101,84 @@ def train(  # noqa: PLR0913 - what is trained and what with; how is in the optio
         print(run.history[-1]["val_loss"])
         ```
     """
-    if not isinstance(callbacks, list | tuple):
-        raise OptionError("callbacks", expected="a list of callbacks", got=show(callbacks))
-    job = TrainJob(
-        data=data,
-        target=target,
-        out=out,
-        model=model,
-        pipeline=pipeline,
-        model_options=model_options,
-        ensemble=ensemble,
-        folds=folds,
-        choices=options,
-        resume=resume,
-        callbacks=callbacks,
-        plan=make_plan(num_workers, engine, address, num_devices),
-    )
-    if verbose not in (None, *get_args(Verbosity)) or isinstance(verbose, bool):
-        raise OptionError("verbose", field="verbose", expected="0, 1 or 2", got=show(verbose))
-    if watcher is not None:
-        if verbose is not None:
-            expected, advice = "none, as a watcher is given", "The watcher decides what is shown."
-            raise OptionError("verbose", field="verbose", expected=expected, got=verbose, advice=advice)
-        return run_training(job, watcher)
-    if verbose == 0:
-        with quiet_log():
-            return run_training(job, SilentWatcher())
-    with TrainingDisplay(is_live=verbose != 2) as display:
-        return run_training(job, display)
+    job = TrainJob(data=data, options=options)
+    with showing_progress(options.watcher, options.verbose) as shown:
+        return run_training(job, shown)
+
+
+def run_training(job: TrainJob, watcher: Watcher) -> Run:
+    """Train, and return the run."""
+    with run_at(job.options.out, resume=job.options.resume, note=watcher.note) as run:
+        local = job if run.folder is job.options.out else job.with_options(out=run.folder)
+        return run.finish(_train_in(choose_folder(run.folder, job.data), local, run.watch(watcher)))
+
+
+def _train_in(folder: Path, job: TrainJob, watcher: Watcher) -> Run:
+    with in_folder(job, folder, watcher) as prepared:
+        if find_number(prepared, folder, "folds") is not None:
+            raise StateError(
+                "run",
+                path=folder,
+                expected="the folder of one run",
+                got="a cross-validation",
+                advice=f"Continue it: `ps.cross_validate(None, out={str(folder)!r}, resume=True)`.",
+            )
+        return run_plan(prepared, plan_run(prepared, folder, watcher), folder, watcher)
 
 
 @contextmanager
-def quiet_log() -> Iterator[None]:
-    """Keep log messages off stderr; handlers that the program has configured still get them."""
-    if _log.hasHandlers():
-        yield
-        return
-    # Without any handler, Python itself writes warnings to stderr.
-    handler = logging.NullHandler()
-    _log.addHandler(handler)
-    try:
-        yield
-    finally:
-        _log.removeHandler(handler)
-
-
-def run_training(job: TrainJob, watcher: Watcher) -> Run | CrossValidation:
-    """Train, and return the run, or the result of a cross-validation.
-
-    Raises:
-        PenstockError: See `train`.
-    """
-    if job.out is not None and isinstance(out := as_path(job.out), StorePath):
-        with stored_run(out, resume=job.resume, note=watcher.note) as stored:
-            return stored.finish(run_training(replace(job, out=stored.folder), stored.watch(watcher)))
-    folder = choose_folder(job.out, job.data)
+def in_folder(job: TrainJob, folder: Path, watcher: Watcher) -> Iterator[TrainJob]:
+    """Lock the folder of a job, and return the job with its raw data converted."""
     check_job(job, folder)  # before anything is converted
-    with claim_folder(folder, may_hold=job.resume), connecting(job.plan), discard_unusable_data(folder):
-        if job.data is not None and not is_stored(job.data):
-            job = _convert(job, folder, watcher)
-        if find_number(job, folder, "folds") is not None:
-            return run_folds(job, folder, watcher)
-        return run_prepared(job, prepare_training(job, folder, watcher))
+    claim = claim_folder(folder, may_hold=job.options.resume)
+    with claim, connecting(job.launcher), discard_unusable_data(folder):
+        is_raw = job.data is not None and not is_dataset(job.data)
+        yield _convert(job, folder, watcher) if is_raw else job
 
 
-def run_prepared(job: TrainJob, training: Training) -> Run:
-    """Train one model, or the members of an ensemble.
+def run_plan(job: TrainJob, plan: TrainPlan, folder: Path, watcher: Watcher) -> Run:
+    """Choose what trials on validation decide, and train one model, or the members of an ensemble."""
+    number = find_number(job, folder, "ensemble")
+    launcher = job.launcher
+    if launcher is not None:
+        launcher = replace(launcher, function=plan.make_model)
+    with restored_random_state():
+        if number is None:
+            tuned, shown = tune(job, plan, folder, watcher)
+            fit = Fit(tuned, folder, shown, tuple(job.options.callbacks), launcher)
+            return fit.run(resume=job.options.resume)
+        check_members(plan, number)
+        members = MemberWatcher(watcher)
+        tuned, shown = tune(job, plan, folder, members, MEMBER_NAME.format(1))
+        fit = Fit(tuned, folder, shown, launcher=launcher)
+        return EnsembleTraining(fit, number, members).run(resume=job.options.resume)
 
-    Raises:
-        PenstockError: See `train`.
+
+def tune(
+    job: TrainJob, plan: TrainPlan, folder: Path, watcher: Watcher, member: str = ""
+) -> tuple[TrainPlan, Watcher]:
+    """Return the plan with its choices, and the watcher of the run; a run that has started keeps its choices.
+
+    `member`: folder of the first member of an ensemble, in the folder of the run.
     """
-    number = find_number(job, training.folder, "ensemble")
-    if number is None:
-        return training.run(resume=job.resume)
-    return EnsembleTraining(training, number).run(resume=job.resume)
+    if plan.chosen is not None:
+        return plan, watcher
+    fitter = None
+    if job.options.pipeline is None:
+        fitter = make_fitter(job, plan.data, plan.options, plan.held_out)
+    can_fit = job.launcher is None and not job.options.callbacks
+    tuner = Tuner(folder / member, watcher, fitter, can_fit=can_fit)
+    tuned = tuner.choose(plan)
+    config = describe_run(job, plan.data, tuned.pipeline, folder, None)
+    return replace(tuned, config=config), tuner.watcher
 
 
-def run_folds(job: TrainJob, folder: Path, watcher: Watcher) -> CrossValidation:
-    """Cross-validate: train one model per fold.
-
-    Raises:
-        PenstockError: See `train`.
-    """
-    # It reads and writes tables, which other runs do not need.
-    with importing("cross-validation"):
-        from penstock.jobs.train.folds import FoldTraining  # noqa: PLC0415
-
-    known: Mapping[str, Any] = {}
-    if job.resume and (folder / CONFIG_NAME).is_file():
-        known = read_run_config(folder / CONFIG_NAME)
-        refuse_other_choices(folder, known, job.choices)
-    if job.model is not None and not is_model_function(job.model):
-        advice = "Pass the function that builds it: model=build."
-        expected = "a function that returns a new model for each fold"
-        raise OptionError("model", expected=expected, got="one model", advice=advice)
-    options = make_options(**{**read_table(known, "train"), **job.choices})
-    data = _open_data(job, folder, known)
-    model_options = job.model_options
-    if model_options is None and isinstance(known.get("model"), Mapping):
-        model_options = ModelOptions.from_run(known["model"])
-    settings = dict(known)
-    if not known:
-        settings = {
-            **describe_data(job, data, folder),
-            "fields": dict(job.fields),
-            "groups": dict(job.groups),
-        }
-        chosen = (model_options or ModelOptions()).resolved().to_json()
-        settings["model"] = chosen if job.model is None else OWN_MODEL
-    usual = make_options().to_json()
-    # Only those that were given: some have no effect on a compiled model, and are then refused.
-    choices = {name: each for name, each in options.to_json().items() if each != usual[name]}
-    one = replace(
-        job,
-        fields=read_table(settings, "fields"),
-        groups=read_table(settings, "groups"),
-        model_options=model_options,
-        choices=choices,
-        target=None,
-        declaration=Declaration(),
-        settings={},
-        folds=None,
-        resume=True,
-    )
-
-    def prepare(data: Dataset, folder: Path, watcher: Watcher) -> Training:
-        return prepare_training(replace(one, data=data), folder, watcher)
-
-    number = find_number(job, folder, "folds") or 0
-    return FoldTraining(data, folder, number, options, prepare, settings, watcher).run(resume=job.resume)
+def make_fitter(
+    job: TrainJob, data: Dataset, options: TrainOptions, held_out: HeldOut | None
+) -> PipelineFitter:
+    """Return what fits the pipeline of a job."""
+    given = (data, options, job.fields, job.groups, held_out)
+    return PipelineFitter(*given, is_built=job.options.model is None)
 
 
 def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
@@ -327,15 +189,18 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
             RawData,
             format_plan,
             list_more_notes,
+            list_paths,
             log_plan,
         )
 
-    if job.resume and (folder / CONFIG_NAME).is_file():
-        known = read_table(read_run_config(folder / CONFIG_NAME), "convert")
-        raw = RawData.of(job.data, job.target or known.get("target"), seed=int(known.get("seed", 0)))
-        raw.confirm(folder / DATA_NAME)
+    if job.options.resume and (folder / CONFIG_NAME).is_file():
+        options = read_config(folder / CONFIG_NAME).convert or ConvertTable()
+        options = options if job.options.target is None else options.replace(target=job.options.target)
+        RawData(job.data, options).confirm(folder / DATA_NAME)
         return replace(job, data=folder / DATA_NAME)
-    raw = RawData.of(job.data, job.target, seed=int(job.choices.get("seed", 0)))
+    options = ConvertTable(seed=job.options.seed)
+    options = options if job.options.target is None else options.replace(target=job.options.target)
+    raw = RawData(job.data, options, paths=list_paths(job.data))
 
     def show_plan(plan: Plan) -> None:
         watcher.columns(format_plan(plan))
@@ -344,122 +209,134 @@ def _convert(job: TrainJob, folder: Path, watcher: Watcher) -> TrainJob:
     done = raw.convert(folder / DATA_NAME, show_plan)
     for note in list_more_notes(done):
         _log.warning("%s", note)
-    return replace(job, data=open_dataset(done.out), settings=dict(raw.tables), target=None)
+    return replace(job, data=open_dataset(done.out), config=raw.config).with_options(target=None)
 
 
-def prepare_training(job: TrainJob, folder: Path, watcher: Watcher) -> Training:
-    """Open the data, fit the pipeline, check the options, and return the training that is ready to run."""
-    known: Mapping[str, Any] = {}
-    if job.resume and (folder / CONFIG_NAME).is_file():
-        known = read_run_config(folder / CONFIG_NAME)
-    choices = {**read_table(known, "train"), **job.choices}
-    if known:
-        refuse_other_choices(folder, known, job.choices)
-    data = _open_data(job, folder, known)
-    options = make_options(**choices)
-    pipeline = job.pipeline
+def plan_run(job: TrainJob, folder: Path, watcher: Watcher) -> TrainPlan:
+    """Return the plan of one run; a note names an option that has no effect on its data."""
+    plan = plan_training(job, folder)
+    held = find_validation(plan.data)
+    if plan.options.hold_out and held is not None:
+        watcher.note(
+            f"`hold_out={plan.options.hold_out:g}` has no effect: the data has split {held!r} to validate "
+            "with. To hold records out, use data without that split."
+        )
+    return plan
+
+
+def plan_training(job: TrainJob, folder: Path) -> TrainPlan:
+    """Open the data, fit the pipeline, check the options, and return the plan of the training."""
+    known = read_known(job, folder)
+    if known is not None:
+        refuse_other_choices(folder, known, job.options)
+    data = open_data(job, folder, known)
+    options = merge_options(job, known)
+    pipeline = job.options.pipeline
     if pipeline is not None:
-        refuse_image_options(job.choices)
-    make_model = job.model if is_model_function(job.model) else None
-    if make_model is not None:
+        refuse_image_options(job.options)
+    model, make_model = _make_own_model(job, options)
+    share = find_hold_out(data, options)
+    held_out = hold_out_records(data, share, options.num_threads) if share else None
+    if pipeline is not None and not isinstance(options.parts, str):
+        expected = "'auto' or 'all', as a pipeline is given"
+        advice = "Leave it out, and pass a pipeline of the inputs to use."
+        raise OptionError("parts", expected=expected, got=show(options.parts), advice=advice)
+    if pipeline is None and known is not None:
+        pipeline = Pipeline.load(folder / PIPELINE_NAME)
+    if known is None:
+        check_image_encoder(data.schema, job.options.model_options)
+    if pipeline is None:
+        pipeline = make_fitter(job, data, options, held_out).fit()
+    if model is not None and is_compiled_by_owner(model):
+        _refuse_compiling(job.options)
+    model_options = recall_model(job, known)
+    if known is not None and model is None and known.is_own_model:
+        advice = "Pass the model again: `model=build`."
+        raise OptionError(
+            "model", expected="the model that the run was started with", got="none", advice=advice
+        )
+    return TrainPlan(
+        data=data,
+        pipeline=pipeline,
+        options=options,
+        model=model,
+        model_options=model_options,
+        make_model=make_model,
+        config=describe_run(job, data, pipeline, folder, known),
+        losses={} if known is None else recall_losses(known),
+        chosen=None if known is None else recall_choices(known),
+        held_out=held_out,
+    )
+
+
+def _make_own_model(job: TrainJob, options: TrainOptions) -> tuple[Any, Callable[[], Any] | None]:
+    """Return the user's own model, and the function that returned it, if there is one."""
+    if is_model_function(job.options.model):
         with seeded(options.seed), in_precision(options.precision):
-            job = replace(job, model=make_model())
-    elif job.model is not None and options.precision is not None:
+            return job.options.model(), job.options.model
+    if job.options.model is not None and options.precision is not None:
         raise OptionError(
             "precision",
             field="precision",
             expected="a function that returns the model, as layers are created with their precision",
             got="a model",
-            advice="Pass the function that builds it: model=build.",
+            advice="Pass the function that builds it: `model=build`.",
         )
-
-    def fit(more: Mapping[str, Any]) -> Pipeline:
-        share = find_hold_out(data, options)
-        fields = set_images(data.schema, {**job.fields, **more}, options)
-        settings = {"fields": fields, "groups": job.groups}
-        fitted = Pipeline.fit_config(data, settings, part=(share, 1.0) if share else None)
-        return select_parts(fitted, options.parts)
-
-    if pipeline is not None and not isinstance(options.parts, str):
-        expected = "'auto' or 'all', as a pipeline is given"
-        advice = "Leave it out, and pass a pipeline of the inputs to use."
-        raise OptionError("parts", expected=expected, got=show(options.parts), advice=advice)
-    if pipeline is None and known:
-        pipeline = Pipeline.load(folder / PIPELINE_NAME)
-    if not known:
-        check_image_encoder(data.schema, job.model_options)
-    if pipeline is None:
-        pipeline = fit({})
-    if job.model is not None and is_compiled_by_owner(job.model):
-        _refuse_compiling(job.choices)
-    model_options = job.model_options
-    if model_options is None and isinstance(known.get("model"), Mapping):
-        model_options = ModelOptions.from_run(known["model"])
-    if known and job.model is None and not isinstance(known.get("model"), Mapping):
-        advice = (
-            "Pass the model again: ps.train(data, model=model, resume=True, …), or --model FILE.py:FUNCTION."
-        )
-        raise OptionError(
-            "model", expected="the model that the run was started with", got="none", advice=advice
-        )
-
-    def choose(training: Training) -> Training:
-        for note in note_repeated_texts(training.data, training.pipeline):
-            training.watcher.note(note)
-        given = set(training.pipeline.targets if job.pipeline is not None else job.fields)
-        chosen = choose_on_trials(training, fit, given, has_pipeline=job.pipeline is not None)
-        return replace(chosen, settings=describe_run(job, data, chosen.pipeline, folder, {}))
-
-    return Training(
-        data=data,
-        pipeline=pipeline,
-        folder=folder,
-        options=options,
-        model=job.model,
-        model_options=model_options,
-        settings=describe_run(job, data, pipeline, folder, known),
-        callbacks=tuple(job.callbacks),
-        watcher=watcher,
-        make_model=make_model,
-        losses=recall_losses(known),
-        numbers=read_table(read_table(known, "facts"), "numbers"),
-        parts=read_table(read_table(known, "facts"), "parts"),
-        choose=None if known else choose,
-        launch=None if job.plan is None else replace(job.plan, function=make_model).launch,
-    )
+    return job.options.model, None
 
 
-def _refuse_compiling(choices: Mapping[str, Any]) -> None:
+def read_known(job: TrainJob, folder: Path) -> RunConfig | None:
+    """Return the `run.yaml` of a run that is resumed; None for a new run."""
+    is_known = job.options.resume and (folder / CONFIG_NAME).is_file()
+    return read_config(folder / CONFIG_NAME) if is_known else None
+
+
+def merge_options(job: TrainJob, known: RunConfig | None) -> TrainOptions:
+    """Return the options of a run: the given ones, and for others those with which it was started."""
+    given = job.options.narrow(TrainOptions)
+    return given if known is None else known.train.replace(**given.list_given())
+
+
+def recall_model(job: TrainJob, known: RunConfig | None) -> ModelOptions | None:
+    """Return the given options of a model, else those of the run that is resumed."""
+    given = job.options.model_options
+    if given is not None or known is None or not isinstance(known.model, StoredModel):
+        return given
+    return known.model.read()
+
+
+def _refuse_compiling(options: TrainOptions) -> None:
     """Refuse options that have no effect on a model that is already compiled."""
     for name in COMPILED:
-        if name in choices:
+        if name in options.given:
             advice = "Remove this option, or pass the model without calling compile()."
             expected = "no value, because the model is already compiled"
-            raise OptionError(name, expected=expected, got=show(choices[name]), advice=advice)
+            raise options.refuse(name, expected, advice=advice)
 
 
-def _open_data(job: TrainJob, folder: Path, known: Mapping[str, Any]) -> Dataset:
+def open_data(job: TrainJob, folder: Path, known: RunConfig | None) -> Dataset:
+    """Open the data of a job; without data, the data of the run that is resumed."""
     data = job.data
     if data is None:
-        if "data" not in known:
-            advice = "Give a data set, or continue a run with --resume --out RUN."
+        if known is None or known.data is None:
+            advice = "Give a data set, or continue a run: `ps.train(None, out=RUN, resume=True)`."
             raise StateError(
                 "data", path=folder, expected="a data set to train on", got="none", advice=advice
             )
         data = find_data(folder, known)
+    known = known or RunConfig()
+    target = job.options.target or known.target
     if isinstance(data, Dataset):
-        return data
+        return data if target is None else open_with_target(data, target)
     if not isinstance(data, str | os.PathLike | list | tuple):
         expected = "a data set, or the path of one"
         advice = "Convert other data first: ps.convert(frame, 'pets/', target='adopted')."
         raise OptionError("data", expected=expected, got=show(data), advice=advice)
-    declared = job.declaration or Declaration(fields=recall_fields(known))
-    target = job.target or known.get("target")
-    if not declared:
-        opened = open_dataset(data)
-        if target is None or opened.schema.targets == tuple([target] if isinstance(target, str) else target):
-            return opened
+    declared = job.declaration or Declaration(fields=known.declared)
     try:
+        if not declared:
+            opened = open_dataset(data)
+            return opened if target is None else open_with_target(opened, target)
         return open_declared(data, replace(declared, target=target))
     except UnknownNameError as error:
         error.path = str(data)

@@ -10,10 +10,10 @@ import os
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from penstock.foundation.program import Term, lift
+from penstock.codegen.program import Term, lift
+from penstock.model.backbones import BACKBONES, Scaling
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint, cast_float
 from penstock.model.feature import Feature
-from penstock.model.options import BACKBONES, Scaling
 
 _UNKNOWN_SIDE: Final = 64
 # Of the residual network. On photos, 3,400 of two and 905 of five classes, four stages of one block were as
@@ -39,7 +39,7 @@ def encode_images(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
     sides = " × ".join(map(str, first.output.shape))
     names = ", ".join(each.name for each in features)
     what = "an image" if len(features) == 1 else f"{len(features)} images with one encoder, each"
-    blueprint.block.note(f"{names}: {what} of {sides}.")
+    blueprint.note(f"{names}: {what} of {sides}.")
     name = _name_encoder(features)
     x = _rescale_pixels(blueprint, first, name, _join(blueprint, features))
     x, shape = _arrange(blueprint, first, name, x)
@@ -50,7 +50,7 @@ def encode_array(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of an array; return the term for the vector."""
     name = feature.stem
     sides = " × ".join("?" if dim is None else str(dim) for dim in feature.output.shape)
-    blueprint.block.note(f"{feature.name}: an array of {sides}.")
+    blueprint.note(f"{feature.name}: an array of {sides}.")
     x = _rescale_pixels(blueprint, feature, name, INPUTS[feature.name])
     x, shape = _arrange(blueprint, feature, name, x)
     x = _convolve(blueprint, name, x, shape, blueprint.options.array)
@@ -206,10 +206,8 @@ class StagePlan(NamedTuple):
 def plan_stages(sides: Sequence[int], filters: int) -> StagePlan:
     """Return the sizes of a residual network for images with these sides.
 
-    Args:
-        sides: Height and width; three sides for arrays of volumes.
-        filters: Number of filters of the first stage; a third of them for images of less than 24 pixels on a
-            side, which are less complex.
+    `sides`: height and width; three sides for arrays of volumes. `filters`: number of filters of the first
+    stage; a third of them for images of less than 24 pixels on a side, which are less complex.
     """
     side = math.prod(sides) ** (1 / len(sides))
     num_halvings = 0
@@ -260,7 +258,7 @@ def _encode_by_backbone(blueprint: Blueprint, features: Sequence[Feature]) -> Te
     height, width, _ = first.output.shape
     names = ", ".join(each.name for each in features)
     what = "an image" if len(features) == 1 else f"{len(features)} images, each"
-    blueprint.block.note(f"{names}: {what} of {height} × {width}, encoded by {options.image}.")
+    blueprint.note(f"{names}: {what} of {height} × {width}, encoded by {options.image}.")
     x = _prepare(blueprint, first, name, _join(blueprint, features))
     model = getattr(Term.name("applications"), options.image)(
         include_top=False,

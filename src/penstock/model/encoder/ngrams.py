@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term, lift
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, REGULARIZERS, Blueprint, Ngrams
 from penstock.model.feature import Feature
 
@@ -40,13 +40,7 @@ _MAX_WIDTH: Final = 16  # of a row; with more outputs, a dense layer follows
 
 
 def weigh_ngrams(blueprint: Blueprint, feature: Feature, mask: Term) -> None:
-    """Describe the ids and weights of the n-grams of a text, and add them to those of the blueprint.
-
-    Args:
-        blueprint: Description of the model.
-        feature: The text.
-        mask: True where a token is not padding.
-    """
+    """Describe the ids and weights of the n-grams of a text, and add them to the n-grams of the blueprint."""
     name, num_words, ids = feature.stem, feature.sizes[0], INPUTS[feature.name]
     blueprint.remark(
         "Weights of words grow with the logarithm of their id, as rare words have large ids; pairs of words "
@@ -84,13 +78,9 @@ def _count_pairs(num_words: int, pairs_per_word: int) -> int:
 def add_ngrams(blueprint: Blueprint, stem: str, units: int, x: Term) -> Term:
     """Describe the sum of what an output layer returns and of the rows of all n-grams.
 
-    Args:
-        blueprint: Description of the model.
-        stem: Prefix of the names of the layers.
-        units: Number of outputs.
-        x: What the output layer returns, with an axis of members for an ensemble.
+    `x`: what the output layer returns, with an axis of members for an ensemble.
     """
-    has_members = (blueprint.options.members or 1) > 1
+    num_members = blueprint.options.members or 1
     for each in blueprint.ngrams:
         blueprint.remark(f"A linear function of the words and pairs of words of {each.name}.")
         name = f"{stem}_{each.name}_ngrams"
@@ -109,5 +99,9 @@ def add_ngrams(blueprint: Blueprint, stem: str, units: int, x: Term) -> Term:
                 units, use_bias=False, dtype="float32", name=blueprint.layer(f"{name}_dense")
             )
             y = blueprint.bind("y", dense(y))
-        x = blueprint.finish(f"{stem}_sum", x + (OPS.expand_dims(y, 1) if has_members else y))
+        if num_members > 1:
+            # Equal shapes: on TensorFlow, Keras adds (n, 1, 1) to (n, members, 1) as a bias of the members if
+            # n is known and equals their number, so that predictions depend on the size of the batch.
+            y = blueprint.bind("y", OPS.stack(Term(lift([y])) * num_members, axis=1))
+        x = blueprint.finish(f"{stem}_sum", x + y)
     return x

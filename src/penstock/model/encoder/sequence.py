@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from penstock.codegen.program import Term
 from penstock.errors import OptionError
-from penstock.foundation.program import Term
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, REGULARIZERS, TABLE_COST, Blueprint, cast_float
 from penstock.model.encoder.ngrams import weigh_ngrams
 from penstock.model.feature import Feature
@@ -41,14 +41,8 @@ def embed_steps(blueprint: Blueprint, feature: Feature, *, is_pooled: bool = Fal
     Ids get an embedding. Numbers go through a dense layer; whole numbers, one per step, may be amounts or
     ids, and are used as both.
 
-    Args:
-        blueprint: Description of the model.
-        feature: The sequence.
-        is_pooled: Whether the steps are words that are averaged: embeddings then have L2 regularization, and
-            whole words are dropped at random.
-
-    Raises:
-        OptionError: The number of numbers per step varies.
+    `is_pooled`: whether the steps are words that are averaged: embeddings then have L2 regularization, and
+    whole words are dropped at random.
     """
     mask = _find_mask(blueprint, feature)
     if feature.kind == "ids":
@@ -137,14 +131,14 @@ def _count_numbers(feature: Feature) -> int:
 
 
 _KERNEL: Final = 5  # steps per convolution: a few words
-_NUM_HEADS: Final = 4
+_NUM_HEADS: Final = 4  # at most, and of two numbers at least
 _MAX_POSITIONS: Final = 512  # later steps share the last position
 
 
 def encode_sequence(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of a text or a sequence; return the term for the vector."""
     style = blueprint.options.text if feature.is_text else blueprint.options.sequence
-    blueprint.block.note(f"{feature.name}: {_describe(feature)}.")
+    blueprint.note(f"{feature.name}: {_describe(feature)}.")
     is_pooled = style in ("ngrams", "pool") and feature.is_text
     steps = embed_steps(blueprint, feature, is_pooled=is_pooled)
     vector = _STYLES[style](blueprint, steps)
@@ -224,9 +218,11 @@ def _add_attention(blueprint: Blueprint, name: str, x: Term, seen: Term) -> Term
     norm = LAYERS.LayerNormalization(name=blueprint.layer(f"{name}_attention_norm"))
     y = blueprint.bind("y", norm(x))
     dropout = blueprint.options.dropout
+    # On TensorFlow, Keras would add the bias of heads of one number to the steps, if there are as many.
+    num_heads = min(_NUM_HEADS, blueprint.token_width // 2)
     attention = LAYERS.MultiHeadAttention(
-        _NUM_HEADS,
-        blueprint.token_width // _NUM_HEADS,
+        num_heads,
+        blueprint.token_width // num_heads,
         **({"dropout": dropout} if dropout else {}),
         **blueprint.regularize(),
         name=blueprint.layer(f"{name}_attention"),

@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from penstock.foundation.program import Term
+from penstock.codegen.program import Term
 from penstock.model.blueprint import (
     INITIALIZERS,
     INPUTS,
@@ -25,7 +25,7 @@ from penstock.model.feature import Feature
 
 def encode_categories(blueprint: Blueprint, features: Sequence[Feature]) -> list[Term]:
     """Describe the embeddings; return the terms for the vectors."""
-    blueprint.block.note("Categories: a table of learned vectors each, with a row for every code.")
+    blueprint.note("Categories: a table of learned vectors each, with a row for every code.")
     cost = blueprint.bind("cost", REGULARIZERS.L2(TABLE_COST))
     found = []
     for feature in features:
@@ -50,7 +50,7 @@ def choose_width(num_codes: int, most: int) -> int:
 
 def encode_numbers(blueprint: Blueprint, features: Sequence[Feature]) -> list[Term]:
     """Describe the encoder of all numbers; return the terms for the vectors."""
-    blueprint.block.note(f"Numbers: {', '.join(each.name for each in features)}.")
+    blueprint.note(f"Numbers: {', '.join(each.name for each in features)}.")
     if blueprint.options.numbers == "ramps":
         return [_add_ramps(blueprint, _scale(blueprint, features), len(features))]
     with_bins = [each for each in features if len(each.edges) > 1]
@@ -87,7 +87,7 @@ _MAX_NUMBERS_WIDTH: Final = 1024
 
 
 def _add_bins(blueprint: Blueprint, features: Sequence[Feature]) -> Term:
-    """Describe a piecewise linear encoding of each number, and a linear layer of its own after it."""
+    """Describe a piecewise linear encoding of each number, and a separate linear layer after it."""
     blueprint.remark(
         "Each number by bins of its own. A bin is 0 for numbers below it and 1 for those above it, and rises "
         "in between: a linear layer of all bins is a piecewise linear function of the number."
@@ -150,7 +150,7 @@ def _add_ramps(blueprint: Blueprint, x: Term, size: int, variable: str = "number
 def encode_row(blueprint: Blueprint, feature: Feature) -> Term:
     """Describe the encoder of one vector; return the term for the result."""
     name = feature.stem
-    blueprint.block.note(f"{feature.name}: a vector of {feature.output.shape[0]}.")
+    blueprint.note(f"{feature.name}: a vector of {feature.output.shape[0]}.")
     x = cast_float(INPUTS[feature.name], feature.output.dtype)
     if not feature.is_scaled:
         x = blueprint.bind("x", blueprint.normalize(f"{name}_normalization", x))

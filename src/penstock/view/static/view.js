@@ -108,7 +108,7 @@ function watchForms() {
       for (const field of form.elements) if (field.name && field.value === "") field.disabled = true;
     });
   }
-  // Back in the history: the fields are to be used again.
+  // Back in the history: enable the fields again.
   window.addEventListener("pageshow", () => {
     for (const field of document.querySelectorAll(".controls [disabled]")) field.disabled = false;
   });

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench_measurements import BUSY, IDLE, measured, stats
+from bench_measurements import IDLE, measured, stats
 from penstock.jobs.bench.measured import share_busy
 
 
@@ -12,11 +12,6 @@ def test_large_records_from_memory_are_no_slow_storage() -> None:
     small = stats(read=15.0, records=250_000, bytes_read=250_000 * 1000)
     assert not measured(large).is_slow_storage
     assert measured(small).is_slow_storage
-
-
-@pytest.mark.parametrize(("cache_bytes", "fits"), [(2 * 128_000_000, True), (2 * 128_000_000 - 1, False)])
-def test_cache_fits_if_it_holds_the_records_twice(cache_bytes, fits) -> None:
-    assert measured(BUSY, cache_bytes=cache_bytes).fits_cache is fits
 
 
 def test_bottleneck_is_the_most_expensive_stage_or_a_busy_consumer() -> None:

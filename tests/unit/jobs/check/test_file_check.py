@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import ChangedFileError, CorruptRecordError, NotTFRecordError
 from penstock.jobs.check.file_check import FileCheck, RecordCounter, check_file
-from penstock.read.options import ReadOptions
+from penstock.settings.groups import ReadOptions
 from penstock.storage.open_file import OpenFile
 from raising import mentions, raises_with
 from record_files import BASE, FRAME_BYTES, PAYLOADS, flip, header, numbered

@@ -13,8 +13,8 @@ from penstock.errors import (
     UnknownNameError,
 )
 from penstock.fields import Tensor
-from penstock.jobs.check.inspect import InspectOptions, inspect
-from penstock.jobs.stored_data import Declaration
+from penstock.jobs.check.inspect import inspect
+from penstock.jobs.given_dataset import Declaration
 from raising import containing, raises_with
 from record_files import BASE, FRAME_BYTES, PAYLOADS, example, flip, write_gzip, write_plain, write_zlib
 from wire.example import Feature, SequenceExample, write_example, write_sequence_example
@@ -22,7 +22,7 @@ from wire.example import Feature, SequenceExample, write_example, write_sequence
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
 
-def test_inspect_fields_counts_kinds_lengths_and_what_is_missing(tmp_path) -> None:
+def test_inspect_fields_counts_kinds_lengths_and_missing_values(tmp_path) -> None:
     payloads = [
         write_example({"a": Feature("int64", [1, 2]), "b": Feature("bytes", [PNG]), "u": Feature(None, [])}),
         write_example({"a": Feature("int64", []), "m": Feature("float", [1.0]), "u": Feature(None, [])}),
@@ -95,7 +95,7 @@ def test_inspect_file_without_examples_has_no_fields(payloads, tmp_path) -> None
     assert "feature_lists" not in form
 
 
-def test_inspect_damaged_file_shows_what_is_readable_and_the_faults(tmp_path) -> None:
+def test_inspect_damaged_file_shows_readable_records_and_the_faults(tmp_path) -> None:
     path = tmp_path / "a.tfrecord"
     path.write_bytes(flip(flip(BASE, 40), 3 * FRAME_BYTES))
     found = inspect(path)
@@ -128,14 +128,14 @@ def test_inspect_folder_with_a_missing_shard_is_refused(tmp_path) -> None:
 def test_inspect_asked_for_samples_returns_at_least_so_many(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(n=n) for n in range(300)])
     assert [sample["n"] for sample in inspect(path).samples] == list(range(100))
-    wanted = inspect(path, InspectOptions(num_samples=250)).samples
+    wanted = inspect(path, num_samples=250).samples
     assert [sample["n"] for sample in wanted] == list(range(250))
 
 
 def test_inspect_large_records_are_not_all_kept_for_examples(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(blob=bytes([n]) * (3 << 19)) for n in range(5)])
     assert len(inspect(path).samples) == 2
-    assert len(inspect(path, InspectOptions(num_samples=4)).samples) == 4
+    assert len(inspect(path, num_samples=4).samples) == 4
 
 
 def test_inspect_other_payloads_returns_the_first_as_they_are(tmp_path) -> None:
@@ -148,7 +148,7 @@ def test_inspect_declared_types_take_the_rest_from_the_records(tmp_path) -> None
     payloads = [example(a=n % 2, b=float(n), c=f"word {n % 3}", d=n % 2, e="x") for n in range(40)]
     path = write_plain(tmp_path / "a.tfrecord", payloads)
     types = {"a": "number", "c": "text", "d": "sequence", "e": "bytes"}
-    found = inspect(path, InspectOptions(declaration=Declaration(types=types, target="a", id="c")))
+    found = inspect(path, Declaration(types=types, target="a", id="c"))
     form = found.to_json()["fields"]
     names = {name: form[name]["type"] for name in form}
     assert names == {"a": "number", "b": "number", "c": "text", "d": "sequence", "e": "bytes"}
@@ -158,33 +158,28 @@ def test_inspect_declared_types_take_the_rest_from_the_records(tmp_path) -> None
 
 def test_inspect_declared_tensor_gives_the_samples_its_shape(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [example(t=[1.0, 2.0, 3.0, 4.0])])
-    found = inspect(path, InspectOptions(declaration=Declaration(fields={"t": Tensor((2, 2))})))
+    found = inspect(path, Declaration(fields={"t": Tensor((2, 2))}))
     assert found.samples[0]["t"].tolist() == [[1.0, 2.0], [3.0, 4.0]]
 
 
 def test_inspect_declared_name_that_does_not_exist_is_refused_with_the_nearest(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     with raises_with(UnknownNameError, field="txet", advice=containing("'text'")):
-        inspect(path, InspectOptions(declaration=Declaration(types={"txet": "text"})))
+        inspect(path, Declaration(types={"txet": "text"}))
 
 
 def test_inspect_declared_type_that_the_records_contradict_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", PAYLOADS)
     with raises_with(SchemaError, "Number", field="text"):
-        inspect(path, InspectOptions(declaration=Declaration(types={"text": "number"})))
+        inspect(path, Declaration(types={"text": "number"}))
 
 
 def test_inspect_declared_field_of_other_payloads_is_refused(tmp_path) -> None:
     path = write_plain(tmp_path / "a.tfrecord", [b"hello world"])
     with raises_with(PayloadError, advice=containing("records()")):
-        inspect(path, InspectOptions(declaration=Declaration(target="x")))
+        inspect(path, Declaration(target="x"))
 
 
 def test_inspect_options_with_two_types_for_one_field_are_refused() -> None:
     with raises_with(OptionError, "one type two", field="a"):
         Declaration(fields={"a": Tensor((2,))}, types={"a": "image"})
-
-
-def test_inspect_options_with_a_negative_number_of_samples_are_refused() -> None:
-    with raises_with(OptionError, "num_samples", expected=containing(0), got=-1):
-        InspectOptions(num_samples=-1)

@@ -12,7 +12,7 @@ import penstock as ps
 from manifest_folders import write_dataset
 from penstock.errors import MissingShardError, WriteError
 from penstock.jobs.check.repair import repair
-from penstock.read.options import ReadOptions
+from penstock.settings.groups import ReadOptions
 from penstock.storage.atomic import AtomicFile
 from raising import containing, raises_with
 from record_files import BASE, FRAME_BYTES, FRAMES, PAYLOADS, flip, row_numbers, write_gzip, write_plain
@@ -120,7 +120,7 @@ def test_repaired_set_opens_and_is_sound(tmp_path) -> None:
     assert row_numbers(split.records()) == [0, 2, 4, 0, 1]
 
 
-def test_repair_cut_gzip_keeps_what_could_be_inflated_and_names_the_stream_once(tmp_path) -> None:
+def test_repair_cut_gzip_keeps_inflated_records_and_names_the_stream_once(tmp_path) -> None:
     source = tmp_path / "a.tfrecord.gz"
     source.write_bytes(gzip.compress(BASE, 0)[:-60])
     done = repair(source, tmp_path / "out")
@@ -144,7 +144,7 @@ def test_repair_gzip_with_a_wrong_trailer_names_a_loss_of_no_bytes(tmp_path) -> 
     assert [path.name for path in (tmp_path / "out" / "quarantine").iterdir()] == ["losses.jsonl"]
 
 
-def test_repair_gzip_whose_bytes_are_damaged_in_the_middle_keeps_what_comes_before(tmp_path) -> None:
+def test_repair_gzip_damaged_in_the_middle_keeps_earlier_records(tmp_path) -> None:
     payloads = [bytes([n]) * 5000 for n in range(40)]
     data = bytearray(gzip.compress(write_records(payloads)))
     data[len(data) // 2] ^= 0xFF
@@ -194,7 +194,7 @@ def test_repair_file_with_no_good_record_writes_an_empty_one(tmp_path) -> None:
     assert (tmp_path / "out" / "a.tfrecord").read_bytes() == b""
 
 
-def test_repair_over_an_earlier_one_removes_what_no_longer_holds(tmp_path) -> None:
+def test_repair_over_an_earlier_one_removes_outdated_files(tmp_path) -> None:
     source = tmp_path / "a.tfrecord"
     source.write_bytes(DAMAGED)
     repair(source, tmp_path / "out")

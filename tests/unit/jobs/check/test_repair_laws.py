@@ -51,7 +51,7 @@ def harm(data: bytes, harms: list[tuple[str, float, int]]) -> bytes:
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 @given(payloads=payloads, harms=harms, compressed_harms=harms, compress=st.booleans())
-def test_repair_of_any_harm_loses_only_what_verify_names(
+def test_repair_of_any_harm_loses_only_records_that_verify_names(
     payloads, harms, compressed_harms, compress, tmp_path_factory
 ) -> None:
     folder = tmp_path_factory.mktemp("laws")

@@ -6,7 +6,7 @@ import os
 from manifest_folders import write_dataset
 from penstock.errors import NoSuchPathError
 from penstock.jobs.check.verify import verify
-from penstock.read.options import ReadOptions
+from penstock.settings.groups import ReadOptions
 from raising import containing, mentions, raises_with
 from record_files import BASE, FILE_BYTES, FRAME_BYTES, PAYLOADS, flip, write_gzip, write_plain
 
@@ -84,7 +84,7 @@ def test_verify_data_set_holds_it_against_its_manifest_and_indexes(tmp_path) -> 
     assert (found.faults, found.num_records) == ((), 12)
 
 
-def test_verify_intact_file_that_differs_from_the_manifest_names_what_differs(tmp_path) -> None:
+def test_verify_intact_file_that_differs_from_the_manifest_names_the_difference(tmp_path) -> None:
     write_dataset(tmp_path, {"train": [PAYLOADS]})
     shard = tmp_path / "train-00000-of-00001.tfrecord"
     sha256 = hashlib.sha256(shard.read_bytes()).hexdigest()
@@ -120,7 +120,7 @@ def test_verify_missing_shard_of_a_data_set_is_a_fault_and_the_others_are_read(t
     assert found.num_records == 3
 
 
-def test_verify_index_that_is_not_that_of_its_shard_is_named(tmp_path) -> None:
+def test_verify_index_that_does_not_fit_its_shard_is_named(tmp_path) -> None:
     write_dataset(tmp_path, {"train": [PAYLOADS]})
     index = tmp_path / "index" / "train-00000-of-00001.tfrecord.idx"
     index.write_bytes(index.read_bytes()[:-1] + b"\1")

@@ -8,8 +8,8 @@ from penstock import Schema
 from penstock.columns import Dense
 from penstock.encode.records import RecordEncoder
 from penstock.fields import Bytes, Image, Number, Sequence, Tensor, Text
+from penstock.settings.groups import Splits
 from penstock.shards.row_work import RowWork
-from penstock.shards.split import SplitOptions
 
 NUM_COLUMNS = 3000
 
@@ -42,8 +42,8 @@ def test_names_are_not_searched_for_one_by_one():
     schema = Schema({CountedName(f"c{i}"): Number("int64") for i in range(NUM_COLUMNS)})
     columns = {name: Dense(np.zeros(2, np.int64)) for name in schema}
     CountedName.num_compared = 0
-    RowWork(schema, SplitOptions(), (), {})
-    RecordEncoder(schema).hash_rows(columns, 2, [f"c{i}" for i in range(NUM_COLUMNS)])
+    RowWork(schema, Splits(), 0, (), {})
+    RecordEncoder(schema).prepare(columns, 2).hash_rows([f"c{i}" for i in range(NUM_COLUMNS)])
     assert CountedName.num_compared < 10 * NUM_COLUMNS
 
 

@@ -14,7 +14,7 @@ from penstock.errors import (
     WriteError,
 )
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
-from penstock.shards.manifest import load_manifest
+from penstock.format.manifest import load_manifest
 from raising import containing, raises_with
 
 SCHEMA = ps.Schema(
@@ -55,7 +55,7 @@ def test_samples_come_back_as_they_were_written(tmp_path):
     assert load_manifest(tmp_path / "out").source[0]["rows"] == 50
 
 
-def test_records_are_those_of_a_conversion_of_the_same_samples(tmp_path):
+def test_records_equal_a_conversion_of_the_same_samples(tmp_path):
     with ps.Writer(tmp_path / "written", SCHEMA) as writer:
         for row in range(50):
             writer.write(sample(row))
@@ -136,7 +136,7 @@ def test_sample_that_does_not_fit_can_be_collected(tmp_path):
 def test_writer_refuses_an_existing_folder_and_an_unknown_option(tmp_path):
     with ps.Writer(tmp_path / "out", SCHEMA) as writer:
         writer.write(sample(0))
-    with raises_with(PathError, advice=containing("--overwrite", "overwrite=True")):
+    with raises_with(PathError, advice=containing("overwrite=True")):
         ps.Writer(tmp_path / "out", SCHEMA)
     with raises_with(OptionError, "'overwite' 'overwrite'"):
         ps.Writer(tmp_path / "out", SCHEMA, overwite=True)

@@ -21,7 +21,7 @@ def test_new_process_does_not_import_modules_of_the_current_folder(tmp_path, mon
 @pytest.mark.parametrize(("with_inputs", "number"), [(True, 3), (False, 0)])
 def test_preprocessing_is_compared_in_all_batches(monkeypatch, with_inputs, number):
     served = object.__new__(ServedModel)
-    served._num_requests = 3
+    served._num_requests = served._num_all = 3
     asked = {}
 
     def serve(signatures):

@@ -10,15 +10,15 @@ from image_files import jpeg, png, scene
 from penstock import fields as f
 from penstock.columns import Bytes, Dense, Ragged
 from penstock.encode.column import encode_column
-from penstock.encode.options import EncodeOptions
 from penstock.encode.plain import as_objects
 from penstock.jobs.predict.data_columns import as_decoded, make_absent
 from penstock.jobs.predict.predict import predict
 from penstock.plan.plan import ColumnPlan
+from penstock.settings.groups import StoredImages, TextFiles
 from penstock.source.block import Block
 from penstock.source.opening import open_source
-from penstock.source.options import SourceOptions
 from penstock.transform.output import Output
+from penstock.transform.pipeline_parts import without_targets
 
 PHOTO = png(scene(4, 5))
 CELLS = {
@@ -86,17 +86,17 @@ def stored(tmp_path_factory):
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_raw_column_is_what_its_records_give_back(stored, name):
+def test_raw_column_equals_the_values_of_its_records(stored, name):
     field, cells = CELLS[name]
-    (block,) = open_source({name: as_objects(cells)}, SourceOptions()).blocks()
+    (block,) = open_source({name: as_objects(cells)}, TextFiles()).blocks()
     plan = ColumnPlan(name, name, field)
-    encoded, faults = encode_column(plan, block.columns[name], block, EncodeOptions())
+    encoded, faults = encode_column(plan, block.columns[name], block, StoredImages())
     assert faults == []
     assert plain(as_decoded(field, encoded)) == plain(stored[0][name])
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_column_that_does_not_exist_is_what_records_without_the_field_give(stored, name):
+def test_column_that_does_not_exist_equals_records_without_the_field(stored, name):
     assert plain(make_absent(CELLS[name][0], 2)) == plain(stored[1][name])
 
 
@@ -104,7 +104,7 @@ def test_large_values_in_memory_and_files_are_fetched(tmp_path):
     blobs = pa.array([b"x" * 9000, None, b"y" * 5000])
     block = Block(0, 3, {"blob": blobs}, is_resident=True)
     field = f.Bytes(optional=True)
-    encoded, _ = encode_column(ColumnPlan("blob", "blob", field), blobs, block, EncodeOptions())
+    encoded, _ = encode_column(ColumnPlan("blob", "blob", field), blobs, block, StoredImages())
     assert as_decoded(field, encoded).tolist() == [b"x" * 9000, b"", b"y" * 5000]
 
 
@@ -112,7 +112,7 @@ def test_inputs_alone_read_neither_targets_nor_weights(tmp_path):
     table = {"age": [1.0, 2.0, 4.0], "heft": [1.0, 1.0, 2.0], "sold": ["a", "b", "a"]}
     dataset = ps.convert(table, tmp_path / "s", target="sold", weight="heft", split="train=1.0")
     pipeline = ps.Pipeline.fit(dataset)
-    inputs = pipeline.without_targets()
+    inputs = without_targets(pipeline)
     assert inputs.fields == ("age",)
     assert inputs.inputs == pipeline.inputs
     assert (inputs.targets, inputs.weights) == ({}, {})
@@ -122,16 +122,16 @@ def test_maps_and_groups_are_kept_and_maps_of_targets_are_not(tmp_path):
     table = {"a": [1.0, 2.0, 4.0], "b": [1.0, 3.0, 2.0], "c": [0.5, 1.5, 2.5], "y": [1.0, 2.0, 3.0]}
     dataset = ps.convert(table, tmp_path / "s", target="y", split="train=1.0", shuffle=False)
     pipeline = ps.Pipeline.fit(dataset).group("ab", ["a", "b"])
-    pipeline.map(lambda c: {"d": c["c"].values * 2}, ["c"], [Output("d", "float32")], name="twice")
-    pipeline.map(lambda c: {"z": -c["y"].values}, ["y"], [Output("z", "float32")], name="less")
-    inputs = pipeline.without_targets()
+    pipeline = pipeline.map(lambda c: {"d": c["c"].values * 2}, ["c"], [Output("d", "float32")], name="twice")
+    pipeline = pipeline.map(lambda c: {"z": -c["y"].values}, ["y"], [Output("z", "float32")], name="less")
+    inputs = without_targets(pipeline)
     assert inputs.fields == ("a", "b", "c")
     made = inputs.apply(dataset["train"].columns(), 3)
     assert sorted(made[0]) == ["ab", "d"]
     assert made[1] == {}
 
 
-def test_batches_are_those_of_the_loader(tmp_path):
+def test_batches_equal_batches_of_the_loader(tmp_path):
     rng = np.random.default_rng(0)
     names = [f"pet {n}" for n in range(50)]
     table = {

@@ -4,6 +4,7 @@ import datetime
 import logging
 import sys
 import threading
+from types import ModuleType
 
 import numpy as np
 import pandas as pd
@@ -26,8 +27,8 @@ from penstock.errors import (
     TooManySkippedError,
     UnknownNameError,
 )
-from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict, run_prediction
+from penstock.settings.prediction import PredictOptions
 from raising import containing, mentions, raises_with
 
 NUM_ROWS = 40
@@ -55,7 +56,7 @@ def pets(tmp_path_factory):
     pd.DataFrame(make_pets()).to_csv(folder / "pets.csv", index=False)
     run = fit_run(folder / "pets.csv", folder / "set", target="adopted", id="id")
     assert {name: field.type_name for name, field in run.pipeline.schema.items()} == {
-        "age": "number", "zip": "category", "kind": "category", "born": "number", "adopted": "category"
+        "age": "number", "zip": "category", "kind": "category", "born": "date", "adopted": "category"
     }  # fmt: skip
     return folder, run
 
@@ -103,7 +104,7 @@ def sources(folder):
     }
 
 
-def test_every_source_gives_what_the_converted_records_give(run, expected, tmp_path):
+def test_every_source_equals_the_converted_records(run, expected, tmp_path):
     assert expected.schema.names == ["id", *ADOPTED]
     assert expected["id"].to_pylist() == [f"p{n}" for n in range(NUM_ROWS)]
     for name, source in sources(tmp_path).items():
@@ -113,16 +114,16 @@ def test_every_source_gives_what_the_converted_records_give(run, expected, tmp_p
         assert found.table["id"].to_pylist() == expected["id"].to_pylist(), name
 
 
-@pytest.mark.parametrize(("batch_size", "workers"), [(1, 1), (7, 3), (NUM_ROWS, 2), (1000, 8)])
-def test_batches_and_threads_change_nothing(run, expected, tmp_path, batch_size, workers):
+@pytest.mark.parametrize(("batch_size", "num_threads"), [(1, 1), (7, 3), (NUM_ROWS, 2), (1000, 8)])
+def test_batches_and_threads_change_nothing(run, expected, tmp_path, batch_size, num_threads):
     parts = [write_csv(tmp_path / f"{n:02}.csv", make_pets()[n : n + 3]) for n in range(0, NUM_ROWS, 3)]
-    found = predict(run, parts, batch_size=batch_size, workers=workers)
+    found = predict(run, parts, batch_size=batch_size, num_threads=num_threads)
     assert found.table.equals(expected)
     sizes = [len(inputs["age"]) for inputs in run.asked]
     assert sizes[:-1] == [batch_size] * (len(sizes) - 1)
 
 
-def test_types_are_those_of_the_schema_even_where_new_values_look_like_others(run, expected, tmp_path):
+def test_types_come_from_the_schema_even_where_new_values_look_like_others(run, expected, tmp_path):
     rows = [{**row, "age": int(row["age"])} for row in make_pets() if row["zip"] == "00003"][:1]
     path = write_csv(tmp_path / "new.csv", rows)
     predict(run, path)
@@ -140,7 +141,7 @@ def test_data_of_users_is_read_in_their_own_thread(run):
             threads.add(threading.get_ident())
             yield row
 
-    predict(run, pets, batch_size=2, workers=2)
+    predict(run, pets, batch_size=2, num_threads=2)
     assert threads == {threading.get_ident()}
 
 
@@ -169,7 +170,8 @@ def test_rows_without_an_id_are_numbered_and_columns_are_kept(run):
     assert found.table.schema.names == ["row", "note", "born", "age", *ADOPTED]
     assert found.table["row"].to_pylist() == [0, 1, 2]
     assert found.table["note"].to_pylist() == ["n0", "n1", "n2"]
-    assert found.table["born"].to_pylist() == [row["born"] for row in rows]
+    assert list(map(str, found.table["born"].to_pylist())) == [row["born"] for row in rows]
+    assert found.table["born"].type == pa.date32()
     assert found.table["age"].to_pylist() == [0.0, 0.25, 0.5]
 
 
@@ -198,18 +200,48 @@ def test_nothing_is_written_before_the_first_rows_are_predicted(run):
     assert not written
 
 
-def test_missing_column_counts_as_missing_and_is_noted_once(run, caplog):
-    rows = [{name: value for name, value in row.items() if name != "age"} for row in make_pets()]
-    found = predict(run, rows)
+def drop(rows, *names):
+    return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+@pytest.mark.parametrize("make", [list, pd.DataFrame, pa.Table.from_pylist])
+def test_column_that_no_row_has_is_an_error(make, run):
+    with raises_with(SchemaError, "no column 'age'", field="age") as caught:
+        predict(run, make(drop(make_pets(), "age")))
+    assert "`allow_missing_columns=True`" in caught.value.advice
+    found = predict(run, make([*make_pets(1), *drop(make_pets(), "age")]))  # some rows lack a value
+    assert (found.num_rows, found.cautions) == (NUM_ROWS + 1, ())
+
+
+def test_column_that_is_empty_in_all_rows_has_a_note(run, tmp_path):
+    rows = [{**row, "age": None} for row in make_pets()]
+    path = write_csv(tmp_path / "new.csv", rows)
+    for data in (rows, path):
+        found = predict(run, data)
+        assert found.cautions == ("column 'age' is empty in all rows: it counts as missing",)
+        assert predict(run, data, batch_size=3, num_threads=4).cautions == found.cautions
+    assert predict(run, rows[:1]).cautions == ()  # one row, and not a column
+    assert predict(run, [*rows, *make_pets(1)]).cautions == ()
+
+
+def test_missing_column_counts_as_missing_and_is_noted_once_where_that_is_allowed(run, caplog):
+    rows = drop(make_pets(), "age")
+    found = predict(run, rows, allow_missing_columns=True)
     assert found.num_rows == NUM_ROWS
     assert found.notes == found.cautions == ("no column 'age': it counts as missing in all rows",)
     assert [record.getMessage() for record in caplog.records] == list(found.notes)
     assert set(run.asked[0]["age"].tolist()) == {0.0}  # the mean of the train split, scaled
 
 
+def rename(rows, old, new):
+    return [{new if name == old else name: value for name, value in row.items()} for row in rows]
+
+
 def test_missing_column_with_a_similar_name_has_a_suggestion(run):
-    rows = [{"ages" if name == "age" else name: value for name, value in row.items()} for row in make_pets()]
-    found = predict(run, rows)
+    rows = rename(make_pets(), "age", "ages")
+    with raises_with(SchemaError, "'ages' Did you mean 'age'", field="age"):
+        predict(run, rows)
+    found = predict(run, rows, allow_missing_columns=True)
     assert mentions(found.notes[0], "column 'age' rows 'ages'")
     assert mentions(found.notes[1], "'ages'")
 
@@ -230,7 +262,7 @@ def test_missing_value_in_a_column_that_had_none_is_named(run, tmp_path):
     rows = make_pets(5)
     rows[3]["kind"] = None
     path = write_csv(tmp_path / "new.csv", rows)
-    with raises_with(CellError, f"{path} 'kind' 4 (line 5) on_error='skip' --on-error"):
+    with raises_with(CellError, f"{path} 'kind' 4 (line 5) on_error='skip'"):
         predict(run, path)
 
 
@@ -244,7 +276,7 @@ def test_optional_fields_and_defaults_are_filled_as_in_training(tmp_path):
     fields = {"b": f.Number(default=7.0), "k": f.Category(optional=True)}
     run = fit_run(table, tmp_path / "s", target="y", fields=fields)
     known = predict(run, {name: column[1:2] for name, column in table.items()})
-    nothing = predict(run, {"z": [1], "y": [0.0], "k": [None]})
+    nothing = predict(run, {"z": [1], "y": [0.0], "k": [None]}, allow_missing_columns=True)
     assert known.table["y"].equals(nothing.table["y"])
 
 
@@ -259,7 +291,7 @@ def test_unseen_category_without_a_slot_is_named_with_its_row(tmp_path):
     rows = [{"k": "ab"[n % 2], "y": n / 2} for n in range(10)]
     run = fit_run(rows, tmp_path / "s", {"k": {"unknown": "error"}}, target="y")
     path = write_csv(tmp_path / "new.csv", [{"k": "a"}, {"k": "c"}, {"k": "b"}])
-    with raises_with(CellError, f"{path} 'k' 2 (line 3) 'c' on_error='skip' --on-error"):
+    with raises_with(CellError, f"{path} 'k' 2 (line 3) 'c' on_error='skip'"):
         predict(run, path)
     found = predict(run, path, on_error="skip")
     assert (found.num_rows, found.num_skipped) == (2, 1)
@@ -285,7 +317,8 @@ def test_rows_that_do_not_fit_are_skipped_counted_and_noted(run, expected, tmp_p
     found = predict(run, path, on_error="skip", batch_size=8)
     left = [n for n in range(NUM_ROWS) if n not in (2, 30)]
     assert found.table.equals(expected.take(left))
-    assert (found.num_rows, found.num_skipped, found.rejected) == (38, 2, [])
+    assert (found.num_rows, found.num_skipped) == (38, 2)
+    assert [error.field for error in found.rejected] == ["age", "born"]
     said = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     place = f"row left out: {path}: column 'age' in row 3 (line 4): expected a number, got 'old'."
     assert said[0].startswith(place)
@@ -304,7 +337,7 @@ def test_rows_that_do_not_fit_are_collected_in_order(run, tmp_path):
 def test_too_many_rows_that_do_not_fit_end_the_run(run):
     rows = [{**row, "age": "old"} for row in make_pets()]
     with raises_with(TooManySkippedError, field="age", expected=containing(5), got=containing(6)):
-        predict(run, rows, on_error="skip", max_rejects=5)
+        predict(run, rows, on_error="skip", max_skipped=5)
 
 
 def test_all_rows_left_out_gives_an_empty_table(run):
@@ -364,9 +397,14 @@ def test_points_in_time_are_days_where_they_were_days_in_training(run):
 
 
 def test_dates_whose_origin_is_unknown_are_noted(pets, tmp_path):
-    alone = FakeRun(pets[1].pipeline, tmp_path / "gone")
+    numbers = {"born": ps.fields.Number("int64")}  # as earlier versions stored dates
+    known = fit_run(pets[0] / "pets.csv", tmp_path / "set", target="adopted", id="id", fields=numbers)
+    alone = FakeRun(known.pipeline, tmp_path / "gone")
     note = "'born' is read as days since 1970: the run does not record the unit used in training"
     assert note in predict(alone, make_pets(3)).notes
+    assert predict(known, make_pets(3)).notes == ()
+    dates = FakeRun(pets[1].pipeline, tmp_path / "gone")
+    assert not any("1970" in each for each in predict(dates, make_pets(3)).notes)  # the field has the unit
     assert predict(pets[1], make_pets(3)).notes == ()
 
 
@@ -376,7 +414,7 @@ def test_words_that_meant_nothing_in_the_conversion_still_do(tmp_path):
     (tmp_path / "new.csv").write_text("a\nNA\n2\n")
     with raises_with(CellError, field="a", got="'NA'"):
         predict(run, tmp_path / "new.csv")
-    run.settings = {"convert": {"missing": ["", "NA"]}}
+    run.set_tables(convert={"missing": ["", "NA"]})
     assert predict(run, tmp_path / "new.csv").num_rows == 2
 
 
@@ -441,7 +479,7 @@ def test_images_beside_a_table_and_in_memory_are_taken(photos, tmp_path):
         assert predict(run, data).table["label_probability"].equals(pa.chunked_array(expected.chunks))
 
 
-def test_only_image_of_a_model_is_what_a_folder_holds_whatever_it_was_called(photos, tmp_path):
+def test_only_image_of_a_model_is_read_from_a_folder_under_any_name(photos, tmp_path):
     folder, _ = photos
     table = {"photo": [png(scene(9, 9, n)) for n in range(4)], "y": [0.5, 1.5, 2.5, 3.0]}
     run = fit_run(table, tmp_path / "s", target="y", fields={"photo": f.Image()})
@@ -468,15 +506,12 @@ def test_image_that_is_gone_or_damaged_is_a_row_that_does_not_fit(photos, tmp_pa
 def test_functions_of_maps_are_handed_to_the_run(run, monkeypatch, tmp_path):
     given = []
 
-    class Module:
-        """Stands for the module that opens runs."""
+    def open_run(path, model, functions):
+        given.append((path, model, functions))
+        return run
 
-        @staticmethod
-        def open_run(path, model, functions):
-            given.append((path, model, functions))
-            return run
-
-    monkeypatch.setitem(sys.modules, "penstock.training.run", Module)
+    monkeypatch.setitem(sys.modules, "penstock.training.run_model", ModuleType("run_model"))  # no Keras
+    monkeypatch.setattr(sys.modules["penstock.jobs.predict.trained"], "open_run", open_run)
     (tmp_path / "run.yaml").touch()  # the path of a run is checked before Keras is loaded
     functions = {"ratio": dict}
     assert predict(tmp_path, make_pets(2), model="model", functions=functions).num_rows == 2

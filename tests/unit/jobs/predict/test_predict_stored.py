@@ -56,11 +56,25 @@ def test_kept_field_that_does_not_exist_names_the_nearest(run, splits):
         predict(run, splits, split="test", keep="nam")
 
 
-def test_records_need_no_target_and_may_lack_what_may_be_missing(run, tmp_path):
+def test_records_need_no_target_and_may_lack_optional_values(run, tmp_path):
     ps.convert([{"k": row["k"]} for row in ROWS], tmp_path / "s", split="all=1.0", shuffle=False)
-    found = predict(run, tmp_path / "s")
+    with raises_with(SchemaError, "split 'all' no column 'a' allow_missing_columns", field="a"):
+        predict(run, tmp_path / "s")
+    found = predict(run, tmp_path / "s", allow_missing_columns=True)
     assert found.notes == (containing("'a'", "records"),)
-    assert found.table["y"].equals(predict(run, [{"k": row["k"]} for row in ROWS]).table["y"])
+    expected = predict(run, [{"k": row["k"]} for row in ROWS], allow_missing_columns=True)
+    assert found.table["y"].equals(expected.table["y"])
+
+
+@pytest.mark.parametrize("num_rows", [1, 30])
+def test_input_that_is_empty_in_all_records_is_noted(run, tmp_path, num_rows):
+    rows = [{**row, "a": None} for row in ROWS[:num_rows]]
+    fields = {"a": f.Number(optional=True), "k": f.Category()}
+    data = ps.convert(rows, tmp_path / "s", split="all=1.0", fields=fields)
+    cautions = () if num_rows == 1 else ("field 'a' is empty in all records: it counts as missing",)
+    assert predict(run, data["all"]).cautions == cautions
+    some = ps.convert(ROWS, tmp_path / "t", split="all=1.0", shuffle=False)
+    assert predict(run, some["all"]).cautions == ()
 
 
 def test_records_without_a_field_that_the_model_needs_are_refused(run, tmp_path):
@@ -75,7 +89,7 @@ def test_field_of_another_type_is_refused(run, tmp_path):
         predict(run, tmp_path / "s")
 
 
-def test_tfrecords_of_others_are_read_as_those_of_the_run_were(run, tmp_path):
+def test_tfrecords_of_others_are_read_like_tfrecords_of_the_run(run, tmp_path):
     path = tmp_path / "new.tfrecord"
     write_plain(path, [example(a=row["a"], k=row["k"]) for row in ROWS])
     found = predict(run, path)

@@ -14,21 +14,25 @@ from fake_runs import fit_run
 from penstock import fields as f
 from penstock.errors import CellError, OptionError, PathError
 from penstock.jobs.predict import prediction_file, predictions
-from penstock.jobs.predict.options import PredictOptions
 from penstock.jobs.predict.predict import predict
 from penstock.jobs.predict.prediction_file import open_writer
-from penstock.jobs.predict.predictions import Answers
+from penstock.jobs.predict.predictions import Answer, Answers
 from penstock.model.task import Task
 from penstock.score import scores
 from penstock.score.scores import predict_codes
+from penstock.settings.prediction import PredictOptions
 from raising import containing, raises_with
 
 ROW = pa.schema([pa.field("row", pa.int64())])
 NUMBERS = pa.RecordBatch.from_arrays([pa.array([0, 1])], schema=ROW)
 
 
+def by_name(*tasks):
+    return {task.name: Answer(task) for task in tasks}
+
+
 def answer(*tasks, **outputs):
-    made = Answers({task.name: task for task in tasks}, ROW)
+    made = Answers(by_name(*tasks), ROW)
     return made.make(NUMBERS, {name: np.array(value, np.float32) for name, value in outputs.items()})
 
 
@@ -53,11 +57,11 @@ def test_label_and_score_go_by_one_threshold():
 
 def test_target_that_is_kept_is_called_true():
     carried = pa.schema([*ROW, pa.field("adopted", pa.string()), pa.field("age", pa.float32())])
-    task = {"adopted": Task("adopted", "binary", ("no", "yes"))}
-    assert Answers(task, carried).schema.names[:4] == ["row", "adopted_true", "age", "adopted"]
+    made = by_name(Task("adopted", "binary", ("no", "yes")))
+    assert Answers(made, carried).schema.names[:4] == ["row", "adopted_true", "age", "adopted"]
     twice = pa.schema([*carried, pa.field("adopted_true", pa.string())])
     with raises_with(OptionError, "column target", field="adopted_true"):
-        Answers(task, twice)
+        Answers(made, twice)
 
 
 def test_labels_are_of_the_type_of_the_field():
@@ -103,11 +107,11 @@ def test_probability_that_is_no_number_gives_no_label():
 
 
 def test_targets_whose_columns_have_one_name_are_refused():
-    tasks = {"a": Task("a", "binary", (0, 1)), "a_probability": Task("a_probability", "regression")}
+    made = by_name(Task("a", "binary", (0, 1)), Task("a_probability", "regression"))
     with raises_with(OptionError, "column", field="a_probability"):
-        Answers(tasks, ROW)
+        Answers(made, ROW)
     with raises_with(OptionError, "column column", field="row"):
-        Answers({"row": Task("row", "regression")}, ROW)
+        Answers(by_name(Task("row", "regression")), ROW)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +143,7 @@ def write(trained, path, **options):
     return predict(run, rows, path, **{"keep": "note", "batch_size": 3, **options})
 
 
-def test_parquet_holds_what_the_table_holds(trained, tmp_path):
+def test_parquet_holds_the_values_of_the_table(trained, tmp_path):
     written = write(trained, tmp_path / "out.parquet")
     table = write(trained, None).table
     assert pq.read_table(tmp_path / "out.parquet").equals(table)
@@ -276,6 +280,6 @@ def test_choice_that_does_not_exist_names_the_nearest():
         predict("run", [], keeps="a")
 
 
-def test_what_is_no_run_is_refused():
+def test_value_that_is_not_a_run_is_refused():
     with raises_with(OptionError, "run", got="3"):
         predict(3, [])

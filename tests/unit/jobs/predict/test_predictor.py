@@ -1,4 +1,4 @@
-"""`Predictor`: rows of any kind, the same predictions as those of the run."""
+"""`Predictor`: rows of any kind, the same predictions as with the run."""
 
 import json
 import pickle
@@ -13,18 +13,20 @@ import pyarrow.parquet as pq
 import pytest
 
 import penstock as ps
-from exported_runs import TARGETS, make_rows, make_run
+from exported_runs import TARGETS, make_rows, make_run, share_run
 from penstock.errors import ExportError, NoSuchPathError, OptionError, PenstockError, SchemaError, StateError
 from penstock.export.manifest import write_manifest
+from raising import mentions
 
 keras = pytest.importorskip("keras")
 
-ROW = {"name": "n", "weight": 21.5, "zone": 2, "about": "old", "steps": [1], "marks": [0.5], "tags": ["old"]}
+FULL = {"name": "n", "weight": 21.5, "zone": 2, "about": "old", "steps": [1], "marks": [0.5], "tags": ["old"]}
+ROW = {**FULL, "age": None, "visits": None, "kind": None}
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("run"))
+    return share_run(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +43,7 @@ def list_inputs():
     return [{key: each for key, each in row.items() if key not in TARGETS} for row in make_rows()]
 
 
-def test_predictions_are_those_of_the_run_for_all_kinds_of_data(run, predictor, tmp_path):
+def test_predictions_equal_predictions_of_the_run_for_all_kinds_of_data(run, predictor, tmp_path):
     rows = list_inputs()
     expected = ps.predict(run, rows).table
     columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -66,7 +68,7 @@ def test_dict_of_values_is_one_row(predictor):
     assert found[0]["adopted_probability_no"] + found[0]["adopted_probability_yes"] == pytest.approx(1)
 
 
-def test_temperature_and_units_are_those_of_the_run(run, predictor):
+def test_temperature_and_units_come_from_the_run(run, predictor):
     assert run.predictor().temperatures["adopted"] == 1.7
     assert predictor._model.predictor()  # opened
     assert predictor._model._predictor.temperatures == run.predictor().temperatures
@@ -89,7 +91,7 @@ def test_threads_may_share_a_predictor(predictor):
         assert each["adopted_probability"] == pytest.approx(other["adopted_probability"], abs=1e-5)
 
 
-def test_options_are_those_of_predict(predictor):
+def test_options_equal_the_options_of_predict(predictor):
     found = predictor.predict([ROW], keep="weight").to_pylist()
     assert found[0]["weight"] == 21.5
     for name, value in (("model", None), ("functions", None), ("overwrite", True), ("kep", "weight")):
@@ -102,6 +104,18 @@ def test_column_that_does_not_exist_is_an_error_that_names_it(predictor):
     with pytest.raises(SchemaError) as caught:
         predictor.predict({"Weight" if key == "weight" else key: value for key, value in ROW.items()})
     assert caught.value.field == "weight"
+    assert mentions(caught.value.advice, "Did you mean 'weight'")
+
+
+def test_inputs_that_are_in_no_row_are_an_error_unless_that_is_allowed(predictor):
+    for data in (FULL, [FULL], {name: [value] for name, value in FULL.items()}, pd.DataFrame([FULL] * 2)):
+        with pytest.raises(SchemaError) as caught:
+            predictor.predict(data)
+        assert mentions(caught.value, "no column 'age' nor 'visits' 'kind'")
+        assert "allow_missing_columns=True" in caught.value.advice
+        assert predictor.predict(data, allow_missing_columns=True).to_pylist()[0]["price"] == pytest.approx(
+            predictor.predict(ROW).to_pylist()[0]["price"], abs=1e-5
+        )
 
 
 def test_note_is_logged_once(predictor, caplog):
@@ -154,11 +168,11 @@ def test_run_is_taken_as_well(run):
     assert predictor.predict(ROW).to_pylist() == ps.Predictor(run).predict(ROW).to_pylist()
 
 
-def test_backend_must_be_that_of_the_export(export):
+def test_backend_must_equal_the_backend_of_the_export(export):
     with pytest.raises(OptionError) as caught:
         ps.Predictor(export, backend="onnx")
     assert caught.value.field == "backend"
-    assert "--format onnx" in caught.value.advice
+    assert "format='onnx'" in caught.value.advice
     with pytest.raises(OptionError):
         ps.Predictor(export, backend="torch")
     assert ps.Predictor(export, backend="keras").tasks

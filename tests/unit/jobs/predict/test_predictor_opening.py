@@ -1,4 +1,4 @@
-"""Opening of a `Predictor`: what is refused before Keras is imported, and which packages are needed."""
+"""Opening of a `Predictor`: folders that are refused without Keras, and which packages are needed."""
 
 import json
 import re
@@ -44,7 +44,7 @@ class Refuse:
 absent = set(json.loads(sys.argv[1]))
 sys.meta_path.insert(0, Refuse())
 import penstock.decode.jpeg
-import penstock.export.onnx
+import penstock.export.onnx_format
 import penstock.jobs.predict.predictor
 
 print(json.dumps(sorted(sys.modules)))
@@ -62,7 +62,7 @@ def test_folder_that_is_no_model_is_refused_before_keras_is_imported(tmp_path):
     missing, empty = str(tmp_path / "missing"), str(tmp_path)
     found, heavy = run_code(REFUSED, missing, empty)
     assert [path for path, _ in found] == [missing, missing, empty, empty]
-    assert all("penstock export" in advice and "penstock train" in advice for _, advice in found)
+    assert all("ps.export_model" in advice and "ps.train" in advice for _, advice in found)
     assert heavy == []
 
 

@@ -121,7 +121,7 @@ def test_bad_rows_can_be_left_out(run, expected):
     assert found.table["price"].to_pylist() == [expected["price"][n].as_py() for n in (0, 2)]
     assert [each.row for each in found.rejected] == [2, 3]
     with pytest.raises(TooManySkippedError):
-        ps.Predictor(run).predict(rows, on_error="skip", max_rejects=1)
+        ps.Predictor(run).predict(rows, on_error="skip", max_skipped=1)
 
 
 def measure(columns):

@@ -10,6 +10,8 @@ from penstock import fields as f
 from penstock.errors import CellError, SchemaError
 from penstock.jobs.predict.predict import predict
 from penstock.jobs.predict.raw_layout import find_recipe
+from penstock.training.recorded_data import RecordedData
+from penstock.training.run_config import RunConfig
 from raising import raises_with
 
 WORDS = ("", "NA", "none")
@@ -73,15 +75,17 @@ def test_words_of_a_run_that_knows_none_are_values(pets, tmp_path):
     folder, run = pets
     with raises_with(CellError, "(line 2)", field="age", row=1, got="'NA'"):
         predict(FakeRun(run.pipeline, tmp_path / "gone"), folder / "new.csv")
-    assert find_recipe(run.pipeline, {}, None).missing == ("",)
+    assert find_recipe(run.pipeline, RecordedData(), None).format.missing == ("",)
 
 
 @pytest.mark.parametrize("words", [3, {"a": 1}, [1]])
 def test_invalid_words_for_missing_are_refused(pets, words):
-    for settings in ({"plan": {"missing": words}}, {"convert": {"missing": words}}):
-        with raises_with(SchemaError, "missing list"):
-            find_recipe(pets[1].pipeline, settings, None)
-    assert find_recipe(pets[1].pipeline, {"convert": {"missing": "NA"}}, None).missing == ("NA",)
+    with raises_with(SchemaError, "missing list", field="$.plan.missing"):
+        find_recipe(pets[1].pipeline, RecordedData(plan={"missing": words}), None)
+    with raises_with(SchemaError, "list of strings", field="$.convert.missing"):
+        RunConfig.from_json({"convert": {"missing": words}})
+    reading = RunConfig.from_json({"convert": {"missing": "NA"}}).reading
+    assert find_recipe(pets[1].pipeline, RecordedData(reading=reading), None).format.missing == ("NA",)
 
 
 def test_usual_words_leave_the_manifest_as_it_was(tmp_path):
@@ -111,3 +115,21 @@ def test_prediction_reads_files_as_they_were_declared_in_training(tmp_path):
     assert predict(run, tmp_path / "new.csv").num_rows == 2
     assert predict(run, tmp_path / "other.csv", delimiter=";").num_rows == 2
     assert run.asked[0]["column_2"].tolist() == run.asked[1]["column_2"].tolist()
+
+
+def test_prediction_leaves_out_the_comments_that_were_left_out_in_training(tmp_path):
+    rows = "".join(f"{n},{n % 7},{'ab'[n % 2]}\n" for n in range(60))
+    (tmp_path / "train.csv").write_text(f"# made by hand\nn,digit,kind\n{rows}")
+    run = fit_run(tmp_path / "train.csv", tmp_path / "out", comment="#", target="kind")
+    (tmp_path / "new.csv").write_text("# also by hand\nn,digit\n5,5\n6,6\n")
+    assert predict(run, tmp_path / "new.csv").num_rows == 2
+    (tmp_path / "other.csv").write_text("% also by hand\nn,digit\n5,5\n6,6\n")
+    assert predict(run, tmp_path / "other.csv", comment="%").num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"), [("resize", 0), ("resize", "64"), ("delimiter", 7), ("header", "last")]
+)
+def test_plan_with_a_wrong_entry_is_refused_with_its_path(pets, entry, value):
+    with raises_with(SchemaError, "plan of the run", field=f"$.plan.{entry}"):
+        find_recipe(pets[1].pipeline, RecordedData(plan={"columns": {}, entry: value}), None)

@@ -1,4 +1,4 @@
-"""The job of training: which folder, whose folder, what is resumed, and how runs end that were cut."""
+"""The job of training: which folder, whose folder, runs that are resumed, and how runs end that were cut."""
 
 import json
 import os
@@ -10,15 +10,16 @@ import pytest
 
 import penstock as ps
 from penstock.errors import BusyError, NonFiniteError, OptionError, PathError, StateError, WriteError
+from penstock.model.presets import fill_in_preset
+from penstock.settings.training import TrainCall
 from raising import containing, mentions, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.jobs.train import train as job  # noqa: E402
-from penstock.jobs.train.run_folder import choose_folder, claim_folder  # noqa: E402
-from penstock.jobs.train.train import TrainJob, prepare_training  # noqa: E402
-from penstock.shards.lock import WriterLock  # noqa: E402
-from penstock.training import train as core  # noqa: E402
-from penstock.training.progress import SilentWatcher  # noqa: E402
+from penstock.jobs.train.run_folder.run_folder import choose_folder, claim_folder  # noqa: E402
+from penstock.jobs.train.train import TrainJob, plan_training  # noqa: E402
+from penstock.shards.staging.lock import WriterLock  # noqa: E402
+from penstock.training import run_writer  # noqa: E402
+from penstock.tuning import tuner  # noqa: E402
 from training_data import Listener  # noqa: E402
 
 OPTIONS = {"epochs": 2, "batch_size": 16, "seed": 3}  # 3 steps an epoch
@@ -110,7 +111,7 @@ def test_folder_that_holds_something_is_refused_unless_it_may(tmp_path):
     (tmp_path / "mine").write_bytes(b"")
     with pytest.raises(PathError) as caught, claim_folder(tmp_path, may_hold=False):
         pass
-    assert mentions(caught.value, f"{tmp_path} --resume resume=True")
+    assert mentions(caught.value, f"{tmp_path} resume=True")
     with claim_folder(tmp_path, may_hold=True):
         pass
     assert list_names(tmp_path) == ["mine"]
@@ -120,7 +121,7 @@ def test_file_instead_of_a_folder_is_refused(tmp_path):
     file = tmp_path / "file"
     file.write_bytes(b"")
     with (
-        raises_with(PathError, advice=containing("--resume", "resume=True")),
+        raises_with(PathError, advice=containing("resume=True")),
         claim_folder(file, may_hold=False),
     ):
         pass
@@ -147,19 +148,19 @@ def test_folder_is_free_again_after_an_error(data, tmp_path):
     ("given", "facts"),
     [
         (3, "source"),
-        ({"x": [1]}, "target column --target"),
+        ({"x": [1]}, "target column target=NAME"),
         (np.zeros(1), "{'values': array}"),
     ],
 )
-def test_what_cannot_be_trained_on_is_refused(tmp_path, given, facts):
+def test_data_that_cannot_be_trained_on_is_refused(tmp_path, given, facts):
     with raises_with(OptionError, facts):
         train(make(), given, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 
 def test_nothing_to_train_on_is_refused(tmp_path):
-    with raises_with(StateError, f"{tmp_path} --resume --out"):
-        prepare_training(TrainJob(resume=True), tmp_path, SilentWatcher())
+    with raises_with(StateError, f"{tmp_path} resume=True"):
+        plan_training(TrainJob(options=TrainCall(resume=True)), tmp_path)
 
 
 def test_option_that_does_not_exist_is_refused(data, tmp_path):
@@ -170,18 +171,18 @@ def test_option_that_does_not_exist_is_refused(data, tmp_path):
 def test_target_may_be_named_when_the_data_does_not(tmp_path):
     path = tmp_path / "set"
     ps.convert({"x": np.arange(8.0), "y": np.arange(8.0)}, path, split="train=1.0")
-    training = prepare_training(TrainJob(data=path, target="y"), tmp_path / "run", SilentWatcher())
-    assert list(training.pipeline.targets) == ["y"]
+    plan = plan_training(TrainJob(data=path, options=TrainCall(target="y")), tmp_path / "run")
+    assert list(plan.pipeline.targets) == ["y"]
     with raises_with(ps.errors.UnknownNameError, field="z", got="'z'"):
-        prepare_training(TrainJob(data=path, target="z"), tmp_path / "run", SilentWatcher())
+        plan_training(TrainJob(data=path, options=TrainCall(target="z")), tmp_path / "run")
 
 
 @pytest.mark.parametrize("name", ["validation", "dev"])
 def test_only_split_is_not_validated_with_too(tmp_path, name):
     table = {"x": np.arange(8.0), "y": np.arange(8.0), "part": [name] * 8}
     data = ps.convert(table, tmp_path / "set", target="y", split_by="part")
-    training = prepare_training(TrainJob(data=data), tmp_path / "run", SilentWatcher())
-    assert training.make_loaders().validation is None
+    plan = plan_training(TrainJob(data=data), tmp_path / "run")
+    assert plan.make_loaders().validation is None
 
 
 def test_resume_of_nothing_starts_a_new_run_and_completes_it(data, tmp_path):
@@ -202,11 +203,9 @@ def test_resume_of_nothing_starts_a_new_run_and_completes_it(data, tmp_path):
     assert json.loads((folder / "state.json").read_bytes())["status"] == "finished"
     assert run.data == data.paths[0].parent.resolve()
     # A run of one's own model asks for it again, and takes the rest from its folder.
-    with raises_with(
-        OptionError, "model ps.train(data, model=model, resume=True, …) --model FILE.py:FUNCTION"
-    ):
-        prepare_training(TrainJob(resume=True), folder, SilentWatcher())
-    again = prepare_training(TrainJob(resume=True, model=make()), folder, SilentWatcher())
+    with raises_with(OptionError, "model model=build"):
+        plan_training(TrainJob(options=TrainCall(resume=True)), folder)
+    again = plan_training(TrainJob(options=TrainCall(resume=True, model=make())), folder)
     assert (again.options.epochs, again.options.seed, again.options.batch_size) == (2, 3, 16)
     assert again.data.paths == data.paths
     assert again.pipeline.fingerprint() == run.pipeline.fingerprint()
@@ -221,7 +220,7 @@ def test_run_killed_before_its_end_was_recorded_has_its_best_weights(data, tmp_p
         raise RuntimeError("killed")
 
     with monkeypatch.context() as patch:
-        patch.setattr(core, "save_weights", kill)
+        patch.setattr(run_writer, "save_weights", kill)
         with pytest.raises(RuntimeError, match="killed"):
             train(make(2.6), data, tmp_path / "cut", **options)
     listener = Listener()
@@ -277,7 +276,7 @@ def test_model_that_penstock_compiled_is_compiled_again(data, tmp_path):
 def test_run_resumes_with_the_model_that_it_began_with(data, tmp_path):
     def build(dropout):
         model = make()
-        model.built_from = ps.options.ModelOptions(dropout=dropout).resolved()
+        model.built_from = fill_in_preset(ps.options.ModelOptions(dropout=dropout))
         return model
 
     class Kill(keras.callbacks.Callback):
@@ -320,7 +319,7 @@ def test_history_has_the_validation_loss_with_penalties_and_without(data, tmp_pa
     row = run.history[0]
     assert penalty > 0
     assert row["val_loss"] - row["val_data_loss"] == pytest.approx(penalty, rel=1e-3)
-    assert run.settings["train"]["monitor"] == "val_data_loss"
+    assert run.config.train.monitor == "val_data_loss"
     assert row["waiting_seconds"] >= 0
     assert row["validation_seconds"] > 0
     assert row["waiting_seconds"] + row["validation_seconds"] <= row["seconds"]
@@ -333,7 +332,7 @@ def test_nearly_equal_texts_in_two_splits_are_noted_once_for_a_new_run(data, tmp
         seen.append((given.splits, set(pipeline.inputs)))
         yield "nearly the same text"
 
-    monkeypatch.setattr(job, "note_repeated_texts", note)
+    monkeypatch.setattr(tuner, "note_repeated_texts", note)
     listener = Listener()
     train(make(), data, tmp_path / "run", watcher=listener)
     assert listener.notes.count("nearly the same text") == 1

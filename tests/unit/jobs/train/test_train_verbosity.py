@@ -9,6 +9,7 @@ from penstock.errors import OptionError
 
 pytest.importorskip("keras")
 from penstock.jobs.train import train as job
+from penstock.training import display
 from penstock.training.display import TrainingDisplay
 from penstock.training.progress import SilentWatcher, TrainingProgress
 
@@ -19,7 +20,7 @@ PROGRESS = TrainingProgress(epoch=0, num_epochs=2, step=3, num_steps=3, logs={"l
 def log(monkeypatch):
     """A log as in a program that has not configured logging; pytest adds handlers to all known ones."""
     log = logging.Logger("penstock")
-    monkeypatch.setattr(job, "_log", log)
+    monkeypatch.setattr(display, "_log", log)
     return log
 
 

@@ -11,7 +11,7 @@ from fit_sources import numbers, strings
 from penstock.fields import Category, Number, Text
 from penstock.model.build import build_model
 from penstock.model.encoder.ngrams import _count_pairs
-from penstock.model.options import ModelOptions
+from penstock.settings.model import ModelOptions
 from penstock.transform import Encode, Keep, Tokenize
 
 NUM_WORDS, NUM_PAIRS = 10, 1024  # of NOTE: padding, unknown words and eight words
@@ -24,7 +24,7 @@ def build(parts, **options):
 
 
 def silence(model, *kept):
-    """Set all weights to 0, except those of the named layers."""
+    """Set all weights to 0, except in the named layers."""
     for layer in model.layers:
         if layer.name not in kept:
             layer.set_weights([np.zeros_like(each) for each in layer.get_weights()])

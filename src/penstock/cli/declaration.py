@@ -1,0 +1,59 @@
+"""Types and roles of fields that the flags of a command declare.
+
+In: a `Call`. Out: a `Declaration`. Loaded by commands that run, not for their help.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, cast
+
+from penstock.errors import OptionError, SchemaError
+from penstock.foundation.wording import show
+from penstock.jobs.given_dataset import Declaration
+from penstock.schema.declaration import ColumnDeclaration, TypeName, declare_field
+from penstock.settings.command_line import Call
+from penstock.settings.groups import ColumnTypes, Roles
+
+# NAME[:64x64x3[:float32[:raw]]]; a name may contain colons itself.
+_TENSOR: Final = re.compile(
+    r"(?P<name>.+?)(:(?P<shape>\d+(x\d+)*)(:(?P<dtype>\w+))?(:(?P<encoding>auto|list|raw))?)?", re.DOTALL
+)
+
+
+def read_declaration(call: Call) -> Declaration:
+    """Return the types and roles that were declared."""
+    given, roles = call.read(ColumnTypes), call.read(Roles)
+    types: dict[str, TypeName | ColumnDeclaration] = {}
+    for text in given.tensor:
+        name, declared = _parse_tensor(text)
+        _declare_once(types, name, declared)
+    for each in ColumnTypes.list_settings():
+        for name in getattr(given, each.name) if each.name != "tensor" else ():
+            _declare_once(types, name, cast("TypeName", each.name))
+    target = list(roles.target) if roles.target else None
+    return Declaration(types=types, target=target, weight=roles.weight, id=roles.id)
+
+
+def _parse_tensor(text: str) -> tuple[str, ColumnDeclaration]:
+    match = _TENSOR.fullmatch(text)
+    if match is None:
+        expected = "NAME[:SHAPE[:DTYPE]], such as mask:64x64:uint8"
+        raise OptionError("--tensor", field="tensor", expected=expected, got=show(text))
+    name = match["name"]
+    attributes: dict[str, str | list[int]] = {}
+    if match["shape"] is not None:
+        attributes["shape"] = [int(length) for length in match["shape"].split("x")]
+    attributes |= {key: match[key] for key in ("dtype", "encoding") if match[key] is not None}
+    try:
+        declare_field(name, "tensor", {"shape": [1], **attributes})
+    except SchemaError as error:
+        raise OptionError(f"--tensor {name!r}", field=name, expected=error.expected, got=error.got) from error
+    return name, ColumnDeclaration("tensor", attributes)
+
+
+def _declare_once(
+    types: dict[str, TypeName | ColumnDeclaration], name: str, declared: TypeName | ColumnDeclaration
+) -> None:
+    if types.setdefault(name, declared) != declared:
+        raise OptionError(f"{name!r}", field=name, expected="one type", got="two", advice="Give it once.")

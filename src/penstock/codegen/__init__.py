@@ -1,0 +1,1 @@
+"""Generated code: its syntax tree, and the tree as text."""

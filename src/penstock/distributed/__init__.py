@@ -1,0 +1,1 @@
+"""Several processes or machines: workers that train together, and tasks on a Ray cluster."""

@@ -1,0 +1,1 @@
+"""From a trained run and labelled data to scores."""

@@ -1,0 +1,1 @@
+"""Rules of the project that `tools/lint.py` checks, one function each."""
