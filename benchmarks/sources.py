@@ -30,6 +30,7 @@ class RawSource:
         is_quick: Whether it is only for a smoke test.
         dataset: The data set of the read benchmark with the same values, if there is one.
         source: The file or folder that is converted; None where the columns are in memory.
+        pixels: Width and height of the smallest images.
     """
 
     name: str
@@ -38,6 +39,7 @@ class RawSource:
     is_quick: bool
     dataset: str | None = None
     source: Path | None = None
+    pixels: tuple[int, int] = (384, 304)
 
     @property
     def parameters(self) -> dict[str, object]:
@@ -47,6 +49,7 @@ class RawSource:
             "num_records": self.num_records,
             "num_classes": NUM_CLASSES,
             "seed": SEED,
+            "pixels": list(self.pixels),
             "production": PRODUCTION,
         }
 
@@ -90,9 +93,36 @@ def list_raw_sources(is_quick: bool) -> dict[str, RawSource]:
     return {raw.name: raw for raw in materials}
 
 
+def list_stage_sources(is_quick: bool) -> dict[str, RawSource]:
+    """Describe the sources whose conversion is measured stage by stage."""
+    folder = STORE / "data" / "quick" / "stages" if is_quick else STORE / "data" / "stages"
+    num_rows, num_photos, num_blobs = (2_000, 200, 200) if is_quick else (1_000_000, 16_000, 20_000)
+    title = "a table of 40 columns"
+    sources = (
+        RawSource("stages-parquet", title, num_rows, is_quick, "T", folder / "parquet" / "T.parquet"),
+        RawSource("stages-csv", title, num_rows, is_quick, "T", folder / "csv" / "T.csv"),
+        RawSource(
+            "stages-photos",
+            "JPEGs of about 48 KB in class folders",
+            num_photos,
+            is_quick,
+            source=folder / "photos" / "photos",
+            pixels=(264, 208),
+        ),
+        RawSource("stages-blobs", "blobs of 40 KB, in memory", num_blobs, is_quick),
+    )
+    return {raw.name.removeprefix("stages-"): raw for raw in sources}
+
+
+def list_all_sources(is_quick: bool) -> dict[str, RawSource]:
+    """Return all sources by their own names."""
+    stages = {raw.name: raw for raw in list_stage_sources(is_quick).values()}
+    return {**list_raw_sources(is_quick), **stages}
+
+
 def ensure_raw_sources(names: list[str], is_quick: bool) -> None:
     """Make the sources that are missing or were made from other parameters."""
-    materials = list_raw_sources(is_quick)
+    materials = list_all_sources(is_quick)
     for name in names:
         if materials[name].is_complete():
             continue

@@ -21,9 +21,10 @@ from datasets import HERE, STORE
 from machine import describe_machine
 from peers import find_missing, format_missing
 from rounds import Results, Turn, compare, find_rate, pick_turns, run_rounds
-from sources import RawSource, ensure_raw_sources, list_raw_sources
+from sources import RawSource, ensure_raw_sources, list_raw_sources, list_stage_sources
 from tables import add_load_warning, count_cores, draw, format_ratio
 from worker import Job
+from write_stages import measure_stages
 from write_worker import name_scratch
 from writers import ALL, BASELINE, ENTRIES, Entry
 
@@ -122,14 +123,15 @@ def _name_row(entry: Entry, raw: RawSource) -> str:
 
 
 ENTRY_NAMES = [entry.name for entry in ENTRIES]
+STAGED = tuple(list_stage_sources(is_quick=False))
 WORKER = HERE / "write_worker.py"
 
 
 def parse_arguments() -> argparse.Namespace:
     """Read the command line; a name that does not exist ends the program with status 2."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, help="passes of each writer (default 5, quick 1)")
-    parser.add_argument("--sources", default=",".join(ALL), help="default: %(default)s")
+    parser.add_argument("--rounds", type=int, help="passes of each writer (default 5, stages 7, quick 1)")
+    parser.add_argument("--sources", help=f"default: {','.join(ALL)}; of the stages: {','.join(STAGED)}")
     parser.add_argument("--competitors", default=",".join(ENTRY_NAMES), help="default: %(default)s")
     parser.add_argument("--quick", action="store_true", help="small data: a smoke test, not a measurement")
     parser.add_argument(
@@ -142,15 +144,18 @@ def parse_arguments() -> argparse.Namespace:
         help="measure the memory that N rows of three short columns take instead",
     )
     parser.add_argument(
-        "--workers", type=int, metavar="N", help="threads of a conversion whose memory is measured"
+        "--workers", type=int, metavar="N", help="threads of a conversion whose memory or stages are measured"
     )
+    parser.add_argument("--stages", action="store_true", help="measure the CPU seconds of each stage instead")
+    parser.add_argument("--old", type=Path, metavar="TREE", help="another tree to compare the stages with")
     arguments = parser.parse_args()
-    arguments.rounds = arguments.rounds or (1 if arguments.quick else 5)
-    arguments.sources = arguments.sources.split(",")
+    arguments.rounds = arguments.rounds or (1 if arguments.quick else 7 if arguments.stages else 5)
+    known = STAGED if arguments.stages else ALL
+    arguments.sources = arguments.sources.split(",") if arguments.sources else list(known)
     arguments.competitors = arguments.competitors.split(",")
     for name in arguments.sources:
-        if name not in ALL:
-            parser.error(f"unknown raw {name!r}: expected some of {', '.join(ALL)}")
+        if name not in known:
+            parser.error(f"unknown raw {name!r}: expected some of {', '.join(known)}")
     for name in arguments.competitors:
         if name not in ENTRY_NAMES:
             parser.error(f"unknown competitor {name!r}: expected some of {', '.join(ENTRY_NAMES)}")
@@ -207,6 +212,18 @@ def report_memory(arguments: argparse.Namespace) -> None:
     write_results("write-memory.json", {"footprint": asdict(memory)})
 
 
+def report_stages(arguments: argparse.Namespace) -> None:
+    """Measure the stages of each source, by default with two threads; keep the figures."""
+    figures = measure_stages(
+        arguments.sources,
+        arguments.rounds,
+        arguments.workers or 2,
+        is_quick=arguments.quick,
+        old=None if arguments.old is None else arguments.old.resolve(),
+    )
+    write_results("write-stages.json", {"sources": figures})
+
+
 def write_results(name: str, results: dict[str, object]) -> None:
     """Keep every raw figure, so that another table can be made from it."""
     path = STORE / "results" / name
@@ -242,6 +259,9 @@ def main() -> int:
     try:
         if arguments.memory is not None or arguments.rows is not None:
             report_memory(arguments)
+            return 0
+        if arguments.stages:
+            report_stages(arguments)
             return 0
         missing = find_missing(ENTRIES, arguments.competitors)
         arguments.competitors = [name for name in arguments.competitors if name not in missing]

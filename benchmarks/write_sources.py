@@ -10,6 +10,7 @@ import io
 import json
 import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,12 @@ import pyarrow.parquet as pq
 from PIL import Image
 
 from datasets import NUM_SHARDS, SEED, DatasetSpec, list_datasets
-from sources import NUM_CLASSES, RawSource, list_raw_sources, stamp_of
+from sources import NUM_CLASSES, RawSource, list_all_sources, stamp_of
 from values import make_columns
 
 NUM_PICTURES = 8
-# Noise at this quality makes about 100 KB of a picture of this size.
-WIDTH, HEIGHT, QUALITY = 384, 304, 85
+# Noise at this quality makes about 100 KB of a picture of 384 x 304 pixels.
+QUALITY = 85
 SHORTEST_COMMENT, LONGEST_COMMENT = 16, 4_096
 
 
@@ -60,10 +61,10 @@ def write_parquet(path: Path, spec: DatasetSpec) -> None:
     pq.write_table(pa.concat_tables([make_table(spec, shard) for shard in range(NUM_SHARDS)]), path)
 
 
-def write_images(folder: Path, num_images: int) -> None:
-    """Write JPEGs of about 100 KB: a few pictures, each file with its own comment, so that all differ."""
+def write_images(folder: Path, num_images: int, pixels: tuple[int, int]) -> None:
+    """Write JPEGs: a few pictures, each file with its own comment, so that all differ."""
     rng = np.random.default_rng(SEED)
-    pictures = [_draw_picture(rng, number) for number in range(NUM_PICTURES)]
+    pictures = [_draw_picture(rng, number, pixels) for number in range(NUM_PICTURES)]
     for number in range(num_images):
         target = folder / f"class-{number % NUM_CLASSES:02d}"
         target.mkdir(parents=True, exist_ok=True)
@@ -72,10 +73,11 @@ def write_images(folder: Path, num_images: int) -> None:
         (target / f"{number:06d}.jpg").write_bytes(_comment_on(picture, comment))
 
 
-def _draw_picture(rng: np.random.Generator, number: int) -> bytes:
-    pixels = rng.integers(0, 256, (HEIGHT, WIDTH + 8 * number, 3), np.uint8)
+def _draw_picture(rng: np.random.Generator, number: int, pixels: tuple[int, int]) -> bytes:
+    width, height = pixels
+    noise = rng.integers(0, 256, (height, width + 8 * number, 3), np.uint8)
     file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "JPEG", quality=QUALITY)
+    Image.fromarray(noise).save(file, "JPEG", quality=QUALITY)
     return file.getvalue()
 
 
@@ -93,10 +95,10 @@ def produce(raw: RawSource, is_quick: bool) -> None:
     shutil.rmtree(raw.source.parent, ignore_errors=True)
     raw.source.parent.mkdir(parents=True)
     if raw.dataset is None:
-        write_images(raw.source, raw.num_records)
+        write_images(raw.source, raw.num_records, raw.pixels)
     else:
-        spec = list_datasets(is_quick)[raw.dataset]
-        if raw.name == "csv":
+        spec = replace(list_datasets(is_quick)[raw.dataset], num_records=raw.num_records)
+        if raw.source.suffix == ".csv":
             write_csv(raw.source, spec)
         else:
             write_parquet(raw.source, spec)
@@ -119,7 +121,7 @@ def main() -> None:
         write_csv(unfinished, list_datasets(False)["T"], arguments.bytes)
         unfinished.rename(arguments.path)
     else:
-        produce(list_raw_sources(arguments.quick)[arguments.name], arguments.quick)
+        produce(list_all_sources(arguments.quick)[arguments.name], arguments.quick)
 
 
 if __name__ == "__main__":
