@@ -3,7 +3,7 @@
 import dataclasses
 
 from penstock.batch.stats import LoaderStats
-from penstock.jobs.bench.measured import Measured
+from penstock.jobs.bench.report import Measured
 
 # Two threads that were at work nine tenths of ten seconds; the consumer did nothing but wait.
 BUSY = LoaderStats(

@@ -132,7 +132,7 @@ class Killer:
 def main(arguments: dict[str, Any]) -> None:
     """Train, and print the history, the notes and how long a restart took; or the error."""
     import penstock as ps  # noqa: PLC0415
-    from penstock.distributed import worker_watch  # noqa: PLC0415
+    from penstock.distributed import workers  # noqa: PLC0415
     from penstock.errors import PenstockError  # noqa: PLC0415
 
     killer = Killer(
@@ -142,7 +142,7 @@ def main(arguments: dict[str, Any]) -> None:
         arguments.pop("num_processes", None),
     )
     if killer.num_processes is not None:
-        worker_watch._SPARE_SECONDS = 0.0
+        workers._SPARE_SECONDS = 0.0
     data = ps.open(arguments.pop("data"))
     if arguments.pop("is_small", True):
         import worker_runs  # noqa: PLC0415 - not this program, but a module that workers can import

@@ -22,7 +22,7 @@ from penstock.bridge.graph import image as graph_image  # noqa: E402
 from penstock.bridge.graph.site import tf as tf_term  # noqa: E402
 from penstock.export import saved_model as module  # noqa: E402
 from penstock.export import serve_rows  # noqa: E402
-from penstock.jobs.export import served_check  # noqa: E402
+from penstock.jobs.export import check  # noqa: E402
 from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
 from penstock.training.run import make_ensemble  # noqa: E402
 from penstock.training.run_config import RunConfig  # noqa: E402
@@ -131,7 +131,7 @@ def exports(runs, tmp_path_factory):
     folder = tmp_path_factory.mktemp("exports")
     done = {"table": ps.export_model(runs["table"], folder / "table", format="saved_model")}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(served_check, "run_process", run_here)
+        patch.setattr(check, "run_process", run_here)
         for name in ("images", "ensemble"):
             done[name] = ps.export_model(runs[name], folder / name, format="saved_model")
     return done
@@ -244,7 +244,7 @@ def test_preprocessing_that_differs_is_an_error_that_names_its_field(runs, tmp_p
         return make(with_transforms(pipeline, {"visits": replace(scale, fitted=changed)}), forms)
 
     monkeypatch.setattr(module, "make_preprocessing", make_other)
-    monkeypatch.setattr(served_check, "run_process", run_here)
+    monkeypatch.setattr(check, "run_process", run_here)
     with pytest.raises(ExportError) as caught:
         ps.export_model(runs["table"], tmp_path / "out", format="saved_model")
     assert caught.value.field == "visits"
@@ -254,7 +254,7 @@ def test_preprocessing_that_differs_is_an_error_that_names_its_field(runs, tmp_p
 def test_y05_check_finds_a_saved_model_that_ignores_the_orientation_of_a_png(runs, tmp_path, monkeypatch):
     """No row of the data has such a file: the check makes it."""
     monkeypatch.setattr(graph_image, "find_png_chunk", lambda page, data, name: tf_term.constant(""))
-    monkeypatch.setattr(served_check, "run_process", run_here)
+    monkeypatch.setattr(check, "run_process", run_here)
     with raises_with(ExportError, "a PNG with EXIF orientation", field="photo"):
         ps.export_model(runs["images"], tmp_path / "out", format="saved_model")
     assert list(tmp_path.iterdir()) == []

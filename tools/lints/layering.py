@@ -99,7 +99,7 @@ HEAVY = {
     # The last two: to_arrow() and to_ray() alone.
     "duckdb": {"source.duckdb"},
     "pyarrow": ("source", "plan", "encode", "shards", "distributed", "jobs", "decode.arrow", "bridge.ray"),
-    "PIL": ("encode", "decode", "view.picture"),
+    "PIL": ("encode", "decode", "view.cell"),
     "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts", "report.model_drawing"),
     "markupsafe": ("report.charts", "report.model_drawing"),  # comes with jinja2

@@ -15,7 +15,7 @@ MOST_PARAMETERS = 7
 _NAMED_MODULES = re.compile(
     r"settings/.*|options|\w+/(?:\w+/)?options|foundation/option_checks|shards/request"
     r"|training/(?:run_config|run_facts)"
-    r"|cli/(?:option_groups|option_values|parser|completion|legacy|class_table|\w+_arguments|raw_data|command)"
+    r"|cli/(?:option_groups|option_values|parser|completion|legacy|\w+_arguments|raw_data|command)"
 )
 _NAMED_CLASSES = re.compile(r"\w+(Options|Choices|Call|Settings)")
 _TABLE_FUNCTIONS = re.compile(

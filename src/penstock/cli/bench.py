@@ -13,20 +13,13 @@ from types import TracebackType
 from typing import Final, Self, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
-from penstock.cli.declaration import read_declaration
-from penstock.cli.next_command import (
-    has_model_fields,
-    list_paths,
-    repeat_words,
-    suggest_next,
-    suggest_use,
-)
+from penstock.cli.arguments import read_declaration
+from penstock.cli.next_command import has_model_fields, list_paths, repeat_words, suggest_next, suggest_use
 from penstock.cli.terminal import format_count, is_quiet, print_message, print_options, print_table
 from penstock.foundation.terminal import LiveLines, escape
 from penstock.foundation.wording import format_size
 from penstock.jobs.bench.bench import LoaderProgress, prepare_bench
-from penstock.jobs.bench.measured import Limit, share_busy
-from penstock.jobs.bench.report import BenchReport, subtract
+from penstock.jobs.bench.report import BenchReport, Limit, share_busy, subtract
 from penstock.settings.command_line import Call
 from penstock.settings.groups import ReadOptions
 from penstock.settings.loading import BenchOptions

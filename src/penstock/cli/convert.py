@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.cli.next_command import (
     has_model_fields,
     list_paths,

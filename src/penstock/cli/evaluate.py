@@ -6,20 +6,14 @@ import json
 import sys
 from typing import Any, Final
 
-from penstock.cli.model_code import read_with_model, repeat_model
+from penstock.cli.arguments import read_with_model, repeat_model
 from penstock.cli.next_command import is_installed, name_output, repeat_words, suggest_next
 from penstock.cli.terminal import ProgressBar, format_count, print_notes, print_options, print_table
 from penstock.foundation.terminal import escape, supports_unicode
 from penstock.jobs.evaluate.evaluate import run_evaluation
 from penstock.model.task import Task
 from penstock.score.evaluation import NOT_READ, Evaluation
-from penstock.score.score_text import (
-    MEANINGS,
-    format_answer,
-    format_score,
-    list_names,
-    name_score,
-)
+from penstock.score.score_text import MEANINGS, format_answer, format_score, list_names, name_score
 from penstock.score.scores import Number
 from penstock.settings.advice import to_flags
 from penstock.settings.command_line import Call

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 
-from penstock.cli.model_code import read_with_model, repeat_model
+from penstock.cli.arguments import read_with_model, repeat_model
 from penstock.cli.next_command import name_output, suggest_next, suggest_python
 from penstock.cli.terminal import ProgressBar, format_count
 from penstock.dataset import open as open_dataset

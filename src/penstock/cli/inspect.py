@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from penstock.cli.class_table import print_classes
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.cli.next_command import (
     has_model_fields,
     list_paths,
@@ -26,6 +25,7 @@ from penstock.cli.terminal import (
     format_count,
     format_value,
     output_width,
+    print_classes,
     print_message,
     print_note,
     print_table,

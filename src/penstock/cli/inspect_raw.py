@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.class_table import print_classes
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.cli.next_command import can_train, has_model_fields, repeat_words, suggest_next
 from penstock.cli.terminal import (
     format_count,
     format_value,
     output_width,
+    print_classes,
     print_notes,
     print_table,
     print_warning,

@@ -10,8 +10,8 @@ import sys
 import time
 from typing import Final
 
+from penstock.cli.arguments import read_with_model
 from penstock.cli.command import import_quietly
-from penstock.cli.model_code import read_with_model
 from penstock.cli.next_command import name_output, repeat_words, suggest_next, suggest_program
 from penstock.cli.terminal import (
     ProgressBar,

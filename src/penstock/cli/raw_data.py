@@ -9,19 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from penstock.cli.arguments import read_declaration
 from penstock.cli.convert import ConversionDisplay
-from penstock.cli.declaration import read_declaration
 from penstock.cli.standard_input import name_original
 from penstock.cli.terminal import is_quiet, output_width, print_lines, print_notes, print_warning
 from penstock.dataset import Dataset
 from penstock.dataset import open as open_dataset
-from penstock.jobs.train.raw_data import (
-    RawData,
-    format_plan,
-    list_more_notes,
-    list_paths,
-    list_plan_warnings,
-)
+from penstock.jobs.train.raw_data import RawData, format_plan, list_more_notes, list_paths, list_plan_warnings
 from penstock.plan.plan import Plan
 from penstock.settings.command_line import Call
 from penstock.settings.conversion import ConvertTable, RawFiles

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from penstock.cli.arguments import read_with_model
 from penstock.cli.command import import_quietly
-from penstock.cli.model_code import read_with_model
 from penstock.cli.next_command import list_paths, suggest_next, suggest_program, suggest_python
 from penstock.cli.terminal import ProgressBar, format_count, print_note
 from penstock.foundation.keras_backend import importing_keras

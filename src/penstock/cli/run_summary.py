@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from penstock.cli.model_code import repeat_model
+from penstock.cli.arguments import repeat_model
 from penstock.cli.next_command import suggest_next
 from penstock.cli.terminal import print_note, print_table
 from penstock.dataset import open as open_dataset

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.errors import UnknownNameError, importing
 from penstock.foundation.wording import unknown_name
 from penstock.read.origin import Origin

@@ -169,6 +169,18 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: 
     )
 
 
+def print_classes(found: Mapping[str, Sequence[Any]]) -> None:
+    """Print the codes that models get for the classes of each target; an empty line follows each table."""
+    from penstock.transform.class_codes import MAX_SHOWN, list_class_rows  # noqa: PLC0415 - not for helps
+
+    for name, classes in found.items():
+        rows = [(code, escape(label)) for code, label in list_class_rows(classes)]
+        print_table(("code", f"class of {escape(name)}"), rows, right=("code",))
+        if len(classes) > MAX_SHOWN:
+            print(f"and {len(classes) - MAX_SHOWN:,} more classes")
+        print()
+
+
 def print_lines(lines: Iterable[str]) -> None:
     """Print the lines of a table on stdout."""
     text = "\n".join(lines)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.cli.next_command import repeat_words, suggest_next
 from penstock.cli.run_summary import print_folds, print_run
 from penstock.cli.target_check import read_known
@@ -64,11 +64,7 @@ from penstock.training.precision import in_precision
 from penstock.training.random_state import seeded
 from penstock.training.run import Run
 from penstock.training.run_config import OWN_MODEL, RunConfig, StoredModel
-from penstock.training.run_files import (
-    CONFIG_NAME,
-    DATA_NAME,
-    read_config,
-)
+from penstock.training.run_files import CONFIG_NAME, DATA_NAME, read_config
 from penstock.training.run_state import STATE_NAME
 
 if TYPE_CHECKING:

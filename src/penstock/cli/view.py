@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.cli.next_command import (
     has_model_fields,
     list_paths,

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from penstock import errors
 from penstock.errors import PenstockError, WorkerError
-from penstock.training.progress import TrainingProgress, Watcher
+from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
 
 Event: TypeAlias = dict[str, Any]
 """A message of a worker; "stage", "note", "step", "epoch", "done", "error", "lost" or "exit" as kind."""
@@ -53,8 +53,8 @@ class WorkerTask:
         return asdict(self)
 
 
-class EventWatcher:
-    """A watcher that reports progress as events.
+class EventWatcher(SilentWatcher):
+    """A watcher that reports progress as events; workers read no raw data, and do not end a run.
 
     Args:
         emit: Takes events.
@@ -64,9 +64,6 @@ class EventWatcher:
     def __init__(self, emit: Callable[[Event], None], num_workers: int) -> None:
         self._emit = emit
         self._num_workers = num_workers
-
-    def columns(self, table: Sequence[str]) -> None:
-        """Ignore the columns: workers read no raw data."""
 
     def note(self, text: str) -> None:
         """Report a note."""
@@ -80,13 +77,14 @@ class EventWatcher:
         """Report an epoch."""
         self._emit({"kind": "epoch", "progress": self._dump(progress), "is_best": is_best})
 
-    def end(self, text: str) -> None:
-        """Ignore the end: the process that started the workers reports it."""
-
     def _dump(self, progress: TrainingProgress) -> dict[str, object]:
         logs = {name: float(each) for name, each in progress.logs.items()}
         speed = progress.records_per_second * self._num_workers
         return asdict(replace(progress, logs=logs, records_per_second=speed))
+
+
+class LostWorkerError(Exception):
+    """A worker was lost before it could report anything; the message says how."""
 
 
 def relay_event(event: Mapping[str, Any], watcher: Watcher) -> None:

@@ -24,9 +24,7 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text, find_un
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.settings.groups import OnError, ReadOptions
-from penstock.storage.paths import (
-    PathLike,
-)
+from penstock.storage.paths import PathLike
 
 
 @dataclass(frozen=True, kw_only=True)

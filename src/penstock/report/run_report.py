@@ -16,8 +16,7 @@ from penstock.dataset import USUAL_SPLITS, Dataset, Split
 from penstock.decode.sample_view import Thumbnails
 from penstock.errors import StateError
 from penstock.jobs.evaluate.evaluate import run_evaluation
-from penstock.report.data_report import OnProgress, find_dates
-from penstock.report.sample_records import describe_records, start_pictures
+from penstock.report.data_report import OnProgress, describe_records, find_dates, start_pictures
 from penstock.schema.schema import Schema
 from penstock.score.evaluation import Evaluation
 from penstock.score.split_evaluation import BY_LENGTH

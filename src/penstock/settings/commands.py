@@ -8,14 +8,7 @@ from typing import Annotated, Final, Literal
 
 from penstock.settings.command_line import Command
 from penstock.settings.conversion import ConvertOptions, RawFiles
-from penstock.settings.groups import (
-    ColumnTypes,
-    MissingColumns,
-    ReadOptions,
-    Roles,
-    StoreCache,
-    TextFiles,
-)
+from penstock.settings.groups import ColumnTypes, MissingColumns, ReadOptions, Roles, StoreCache, TextFiles
 from penstock.settings.kinds import File, Integer, Kind, PathName, SplitName, Strings, Whole
 from penstock.settings.loading import BenchOptions
 from penstock.settings.model import ModelOptions

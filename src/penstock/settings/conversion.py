@@ -57,19 +57,13 @@ class ConvertTable(Roles, ConvertOptions):
         return table | columns
 
 
-class ConvertCall(ConvertTable):
+class ConvertCall(ConvertTable, has_flags=False, affects_output=False):
     """Keywords of `penstock.convert`."""
 
     schema: Object = setting(
-        "All fields to write, as a `Schema`. Other columns are not written.",
-        default=None,
-        usual="inferred",
-        flag="",
-        affects_output=False,
+        "All fields to write, as a `Schema`. Other columns are not written.", default=None, usual="inferred"
     )
     fields: Object = setting(
         'Fields to declare instead of inferring them, by column: `{"photo": ps.fields.Image()}`.',
         default=None,
-        flag="",
-        affects_output=False,
     )

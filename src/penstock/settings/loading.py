@@ -38,7 +38,7 @@ SHUFFLED_BYTES: Final = 256 << 20
 _PADDED: Final = "For batches padded with records of weight 0, use `loader(…, last='pad').to_tf()`."
 
 
-class OpenCall(Roles):
+class OpenCall(Roles, has_flags=False):
     """Keywords of `penstock.open`."""
 
     schema: Object = setting(
@@ -47,22 +47,19 @@ class OpenCall(Roles):
         "log and `Dataset.notes` name fields that cannot be read.",
         default=None,
         usual="inferred from the records",
-        flag="",
     )
     fields: Object = setting(
         "Declarations that inference cannot make, by field name, such as "
         '`{"image": fields.Tensor((64, 64), "float32")}`.',
         default=None,
-        flag="",
     )
     on_error: OnError = setting(
         'What to do with a bad record: "raise" its error, "skip" it with a line in the log, or "collect" it '
         "without. `Split.rejected` has the errors of both. At most `options.max_skipped` records are "
         "skipped.",
         default="raise",
-        flag="",
     )
-    options: Object = setting("Limits and rarely needed options, as `ReadOptions`.", default=None, flag="")
+    options: Object = setting("Limits and rarely needed options, as `ReadOptions`.", default=None)
 
     def validate(self) -> None:
         """Refuse options of another class."""

@@ -69,7 +69,7 @@ Encoder = Annotated[str, Made("NAME", _check_encoder)]
 WeightsFile = Annotated[str | os.PathLike[str], MadePath("FILE", _check_weights_file, dump=os.fspath)]
 
 
-class ModelOptions(Settings, title="model"):
+class ModelOptions(Settings, title="model", has_flags=False):
     """Options for building a model. The preset gives the values of options that are None.
 
     Example:
@@ -78,27 +78,24 @@ class ModelOptions(Settings, title="model"):
     """
 
     preset: Literal["small", "base"] = setting(
-        "Size of the model. small is for a quick try, base for use.", default="base"
+        "Size of the model. small is for a quick try, base for use.", default="base", flag="--preset"
     )
     numbers: Literal["bins", "ramps"] = setting(
         "Encoder of single numbers. bins learns a piecewise linear function of each number, with the bins of "
         "its `Scale`; ramps learns the places where its slope changes, as models of earlier versions did.",
         default="bins",
-        flag="",
     )
     members: Size | None = setting(
         "Number of members of the ensemble that the dense layers after the inputs are. Members share these "
         "layers, and each has its own scale of the layers' inputs and its own output layer. The prediction "
         "is their mean. 1 for no ensemble.",
         default=None,
-        flag="",
     )
     part_outputs: bool = setting(
         "Whether each text, sequence, image and array has an output layer of its own beside those of the "
         "members. Only training uses it: an encoder then learns from the target itself, and not only from "
         "what the other inputs leave unexplained. Needs an ensemble and a second input.",
         default=True,
-        flag="",
     )
     text: Literal["ngrams", "pool", "gru", "conv", "transformer"] = setting(
         "Encoder of texts. pool is the mean of the token embeddings; ngrams adds to it a linear function of "
@@ -110,12 +107,9 @@ class ModelOptions(Settings, title="model"):
     pair_weight: NotNegative = setting(
         "Weight of a pair of words of ngrams, where the weight of a word is 1 + 0.5·log(1 + rank).",
         default=3.5,
-        flag="",
     )
     pairs_per_word: Size = setting(
-        "Number of rows that all pairs share, by a hash, for each word of the vocabulary.",
-        default=32,
-        flag="",
+        "Number of rows that all pairs share, by a hash, for each word of the vocabulary.", default=32
     )
     sequence: Literal["pool", "gru", "conv", "transformer"] = setting(
         "Encoder of sequences. conv uses the order and processes all steps at once; a gru processes them one "
@@ -131,76 +125,68 @@ class ModelOptions(Settings, title="model"):
         flag="--image-encoder",
     )
     array: Literal["resnet", "cnn"] = setting(
-        "Encoder of arrays of two and more dimensions.", default="resnet", flag=""
+        "Encoder of arrays of two and more dimensions.", default="resnet"
     )
     share_images: bool = setting(
-        "Whether images of the same shape share one encoder, which learns from all of them.",
-        default=True,
-        flag="",
+        "Whether images of the same shape share one encoder, which learns from all of them.", default=True
     )
     image_dropout: Rate = setting(
-        "Share of the outputs of a residual network that dropout sets to 0 during training.",
-        default=0.2,
-        flag="",
+        "Share of the outputs of a residual network that dropout sets to 0 during training.", default=0.2
     )
     image_weights: WeightsFile | None = setting(
         "Weights of the image encoder, without its top layers: fine-tuned after the other layers. Nothing is "
         "downloaded.",
         default=None,
         usual="trained from scratch",
+        flag="--image-weights",
     )
-    freeze_image: bool | None = setting("Keep those weights fixed instead.", default=None)
+    freeze_image: bool | None = setting(
+        "Keep those weights fixed instead.", default=None, flag="--freeze-image"
+    )
     fine_tune: bool | None = setting(
         "Whether to train in two stages: first all other layers, with the image encoder fixed, "
         "then all weights at a twentieth of the learning rate. Batch normalization of the encoder keeps its "
         "statistics in both.",
         default=None,
         usual="True with image_weights and without freeze_image",
-        flag="",
     )
     units: Units | None = setting(
-        "Number of units of each dense layer after the inputs are combined.", default=None, flag=""
+        "Number of units of each dense layer after the inputs are combined.", default=None
     )
     width: Size | None = setting(
-        "Size of the vector of each text, sequence, image and row, and of all numbers together.",
-        default=None,
-        flag="",
+        "Size of the vector of each text, sequence, image and row, and of all numbers together.", default=None
     )
     token_width: Annotated[int, Integer(least=2, most=_LARGEST)] | None = setting(
-        "Size of the embeddings of tokens and ids. A transformer needs a multiple of 4.",
-        default=None,
-        flag="",
+        "Size of the embeddings of tokens and ids. A transformer needs a multiple of 4.", default=None
     )
     max_category_width: Size = setting(
-        "Maximum size of the embeddings of categories; with fewer categories it is smaller.",
-        default=32,
-        flag="",
+        "Maximum size of the embeddings of categories; with fewer categories it is smaller.", default=32
     )
     filters: Size | None = setting(
         "Number of filters of the first stage of a residual network, or the first convolution of a cnn. Each "
         "further one has twice as many. Images of less than 24 × 24 have a third of them in a residual "
         "network.",
         default=None,
-        flag="",
     )
-    num_blocks: Size | None = setting("Number of transformer blocks.", default=None, flag="")
+    num_blocks: Size | None = setting("Number of transformer blocks.", default=None)
     dropout: Rate | None = setting(
         "Dropout rate. It is the share of the units that are set to 0 during training.",
         default=None,
         usual="0.1",
+        flag="--dropout",
     )
     l2: NotNegative = setting(
         "L2 penalty on weights. It applies to dense, convolutional and recurrent layers; the optimizer "
         "already has weight decay.",
         default=0.0,
         usual="0",
+        flag="--l2",
     )
     num_ids: Size = setting(
         "Number of embedding rows for whole numbers in sequences without a vocabulary. Smaller numbers have "
         "one row each, greater ones share rows. 4096 is inexpensive, and enough for hours, counts and small "
         "ids.",
         default=4096,
-        flag="",
     )
 
     def validate(self) -> None:

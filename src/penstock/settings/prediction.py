@@ -6,23 +6,8 @@ Annotations are read when a class is used, so this module has no postponed ones.
 from collections.abc import Sequence
 from typing import Annotated, Final, Literal, TypeAlias
 
-from penstock.settings.groups import (
-    BadRows,
-    Execution,
-    Missing,
-    MissingColumns,
-    TextFormat,
-    refuse_local,
-)
-from penstock.settings.kinds import (
-    Count,
-    Functions,
-    Object,
-    Seed,
-    SplitName,
-    Strings,
-    Whole,
-)
+from penstock.settings.groups import BadRows, Execution, Missing, MissingColumns, TextFormat, refuse_local
+from penstock.settings.kinds import Count, Functions, Object, Seed, SplitName, Strings, Whole
 from penstock.settings.setting import Settings, setting
 
 ExportFormat: TypeAlias = Literal["bundle", "onnx", "saved_model"]
@@ -31,19 +16,17 @@ CHECKED_ROWS: Final = 256
 """Number of rows that the check of an export predicts."""
 
 
-class ModelCode(Settings, title="own models", affects_output=False):
+class ModelCode(Settings, title="own models", has_flags=False, affects_output=False):
     """Code that a run does not store."""
 
     model: Object = setting(
         "The `keras.Model`, or a function that returns it, for a run with your own model. An ensemble needs "
         "a function.",
         default=None,
-        flag="",
     )
     functions: Functions | None = setting(
         "Functions of the pipeline's maps by name, because no code is stored. An open `Run` has them.",
         default=None,
-        flag="",
     )
 
 

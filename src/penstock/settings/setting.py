@@ -35,15 +35,8 @@ NEW: Final = "new"
 """The name that a setting is `stored` by, if earlier requests lack it."""
 
 
-class _Declared(NamedTuple):
-    text: str
-    default: Any
-    usual: str
-    flag: str | None
-    earlier: tuple[str, ...]
-    affects_output: bool | None
-    stored: str
-    off: str
+class _Declared(dict[str, Any]):
+    """Attributes of a `Setting` as they are declared; name, kind and other defaults come from its class."""
 
 
 def setting(
@@ -58,7 +51,7 @@ def setting(
     off: str = "",
 ) -> _T:
     """Declare an option; see `Setting` for the arguments. Without a flag, it is made from the name."""
-    return cast("_T", _Declared(text, default, usual, flag, earlier, affects_output, stored, off))
+    return cast("_T", _Declared(locals()))
 
 
 class Setting(NamedTuple):
@@ -155,6 +148,7 @@ class Settings:
     Attributes:
         title: Title of the section in helps and in the reference.
         note: A sentence below the title.
+        has_flags: Whether an option has a flag unless it is declared otherwise.
         elsewhere: Advice on keywords of other functions that users pass by mistake, by keyword.
         given: Names of the settings that were given, rather than left at their defaults.
 
@@ -168,13 +162,16 @@ class Settings:
 
     title: ClassVar[str] = ""
     note: ClassVar[str] = ""
+    has_flags: ClassVar[bool] = True
     elsewhere: ClassVar[Mapping[str, str]] = {}
     given: ClassVar[frozenset[str]]  # of an object; type checkers do not take a `ClassVar` for a setting
     _affects_output: ClassVar[bool] = True
     _settings: ClassVar[tuple[Setting, ...]]
 
-    def __init_subclass__(cls, *, title: str = "", note: str = "", affects_output: bool = True) -> None:
-        cls.title, cls.note, cls._affects_output = title, note, affects_output
+    def __init_subclass__(
+        cls, *, title: str = "", note: str = "", has_flags: bool = True, affects_output: bool = True
+    ) -> None:
+        cls.title, cls.note, cls.has_flags, cls._affects_output = title, note, has_flags, affects_output
         setattr(cls, "__doc__", _Documentation(vars(cls).get("__doc__") or ""))  # noqa: B010 - not a `str`
 
     if not TYPE_CHECKING:
@@ -343,11 +340,12 @@ def list_sections(group: type[Settings]) -> Iterator[tuple[type[Settings], list[
     seen: set[str] = set()
     for part in group.__mro__:
         if issubclass(part, Settings):
-            declared = {name: each for name, each in vars(part).items() if isinstance(each, _Declared)}
-            own = {name: each for name, each in declared.items() if name not in seen}
+            own = [
+                name for name, each in vars(part).items() if isinstance(each, _Declared) and name not in seen
+            ]
             seen.update(own)
             if own:
-                yield part, [_describe(name, each, part) for name, each in own.items()]
+                yield part, [_describe(name, part) for name in own]
 
 
 def describe_settings(group: type[Settings]) -> list[str]:
@@ -361,24 +359,17 @@ def describe_settings(group: type[Settings]) -> list[str]:
     return lines
 
 
-def _describe(name: str, declared: _Declared, owner: type[Settings]) -> Setting:
+def _describe(name: str, owner: type[Settings]) -> Setting:
+    declared: dict[str, Any] = vars(owner)[name]
     kind, is_optional = find_kind(owner.__annotations__[name])
-    dashed = name.replace("_", "-")
-    usual_flag = f"--no-{dashed}" if declared.default is True else f"--{dashed}"
-    affects_output = owner._affects_output if declared.affects_output is None else declared.affects_output
-    return Setting(
-        name=name,
-        text=declared.text,
-        default=declared.default,
-        usual=declared.usual,
-        flag=usual_flag if declared.flag is None else declared.flag,
-        earlier=declared.earlier,
-        affects_output=affects_output,
-        stored=declared.stored,
-        off=declared.off,
-        kind=kind,
-        is_optional=is_optional,
-    )
+    found = Setting(name=name, kind=kind, is_optional=is_optional, **declared)
+    if declared["flag"] is None:
+        dashed = name.replace("_", "-")
+        usual_flag = f"--no-{dashed}" if found.default is True else f"--{dashed}"
+        found = found._replace(flag=usual_flag if owner.has_flags else "")
+    if declared["affects_output"] is None:
+        found = found._replace(affects_output=owner._affects_output)
+    return found
 
 
 def _count_frames() -> int:

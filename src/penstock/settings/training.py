@@ -380,7 +380,7 @@ class Ensemble(Settings, title="several models", affects_output=False):
     )
 
 
-class Training(Settings, title="training"):
+class Training(Settings, title="training", has_flags=False, affects_output=False):
     """Model, pipeline, callbacks and display of a training: keywords of Python alone."""
 
     model: Object = setting(
@@ -388,31 +388,18 @@ class Training(Settings, title="training"):
         "returns a new one. By default a model is built from the schema. A compiled model is trained as it "
         "is. Several models, workers and folds need a function.",
         default=None,
-        flag="",
-        affects_output=False,
     )
     target: Names | None = setting(
-        "Name of the target, or of several, if the data does not declare it.",
-        default=None,
-        affects_output=False,
+        "Name of the target, or of several, if the data does not declare it.", default=None, flag="--target"
     )
-    watcher: Object = setting(
-        "Object that is notified of progress, instead of the display.",
-        default=None,
-        flag="",
-        affects_output=False,
-    )
+    watcher: Object = setting("Object that is notified of progress, instead of the display.", default=None)
     verbose: Verbosity | None = setting(
         "What is shown: 0 for nothing, not even warnings, unless you have configured logging; 1 for a line "
         "that is updated and one line per epoch; 2 for one plain line per epoch.",
         default=None,
         usual="1",
-        flag="",
-        affects_output=False,
     )
-    model_options: Built | None = setting(
-        "How to build a model: `ps.options.ModelOptions`.", default=None, flag="", affects_output=False
-    )
+    model_options: Built | None = setting("How to build a model: `ps.options.ModelOptions`.", default=None)
 
     def validate(self) -> None:
         """Refuse a watcher beside a display."""
@@ -421,28 +408,24 @@ class Training(Settings, title="training"):
             raise self.refuse("verbose", "none, as a watcher is given", advice=advice)
 
 
-class TrainCall(TrainOptions, RunOutput, Ensemble, Workers, Training):
+class TrainCall(TrainOptions, RunOutput, Ensemble, Workers, Training, has_flags=False, affects_output=False):
     """Keywords of `penstock.train`."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
         "folds": "Call `ps.cross_validate(data, folds=5)`, which returns the scores of all folds.",
     }
 
-    pipeline: Object = setting(
-        "A fitted pipeline.", default=None, usual="fitted to the data", flag="", affects_output=False
-    )
+    pipeline: Object = setting("A fitted pipeline.", default=None, usual="fitted to the data")
     callbacks: Callbacks = setting(
         "Additional Keras callbacks, in a list. The state in their plain attributes is restored on resume.",
         default=(),
-        flag="",
-        affects_output=False,
     )
 
 
 USUAL_FOLDS: Final = 5
 
 
-class CrossValidateCall(TrainOptions, RunOutput, Training):
+class CrossValidateCall(TrainOptions, RunOutput, Training, affects_output=False):
     """Keywords of `penstock.cross_validate`."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
@@ -456,5 +439,4 @@ class CrossValidateCall(TrainOptions, RunOutput, Training):
     folds: Annotated[int, Integer(least=2, most=100)] = setting(
         "Number of folds. Each is a complete run in a folder of its own, `fold-1` and so on.",
         default=USUAL_FOLDS,
-        affects_output=False,
     )

@@ -74,34 +74,22 @@ class SilentWatcher:
 
 
 @dataclass
-class MemberWatcher:
-    """A watcher of one of several runs: passes on everything, and notes that are the same for all runs once.
+class RelayWatcher:
+    """A watcher that passes on everything; subclasses change a part of it.
 
     Attributes:
         watcher: Watcher that is notified.
-        label: Name of the current run.
     """
 
     watcher: Watcher = field(default_factory=SilentWatcher)
-    label: str = ""
-
-    def __post_init__(self) -> None:
-        self._seen: set[str] = set()
-
-    def begin(self, label: str) -> None:
-        """Announce the next run."""
-        self.label = label
-        self.watcher.note(f"{label}:")
 
     def columns(self, table: Sequence[str]) -> None:
         """Pass on the columns."""
         self.watcher.columns(table)
 
     def note(self, text: str) -> None:
-        """Pass on a note, once."""
-        if text not in self._seen:
-            self._seen.add(text)
-            self.watcher.note(text)
+        """Pass on a note."""
+        self.watcher.note(text)
 
     def step(self, progress: TrainingProgress) -> None:
         """Pass on a step."""
@@ -114,3 +102,28 @@ class MemberWatcher:
     def end(self, text: str) -> None:
         """Pass on how the run ended."""
         self.watcher.end(text)
+
+
+@dataclass
+class MemberWatcher(RelayWatcher):
+    """A watcher of one of several runs, which passes on notes that are the same for all runs once.
+
+    Attributes:
+        label: Name of the current run.
+    """
+
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def begin(self, label: str) -> None:
+        """Announce the next run."""
+        self.label = label
+        self.watcher.note(f"{label}:")
+
+    def note(self, text: str) -> None:
+        """Pass on a note, once."""
+        if text not in self._seen:
+            self._seen.add(text)
+            self.watcher.note(text)

@@ -34,11 +34,10 @@ from penstock.settings.advice import to_flags
 from penstock.training.left_out import ADVICE
 from penstock.view.access import Access, AccessMiddleware
 from penstock.view.browser import Browser, Page
-from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, Cell
-from penstock.view.frame import DUMP_BYTES
-from penstock.view.picture import SIZES
+from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, SIZES, Cell
 from penstock.view.predictions import Outcome
 from penstock.view.query import MAX_PAGE_SIZE, Query, parse_number, parse_query
+from penstock.view.records import DUMP_BYTES
 from penstock.view.scan_jobs import Progress
 
 _FOLDER: Final = Path(__file__).parent

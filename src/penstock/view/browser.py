@@ -16,14 +16,12 @@ from penstock.foundation.wording import show, unknown_name
 from penstock.schema.array import Tensor
 from penstock.schema.date import Date
 from penstock.schema.scalar import Category, Image, Number
-from penstock.view.cell import MISSING, Cell, is_picture, make_cell
+from penstock.view.cell import MISSING, SIZES, Cell, draw_picture, is_picture, make_cell
 from penstock.view.field_summary import Summary, summarize
-from penstock.view.frame import DumpLine, Frame, dump_payload, iterate_payload
 from penstock.view.opened_data import OpenedData
-from penstock.view.picture import SIZES, draw_picture
 from penstock.view.predictions import Outcome, RunPredictions
 from penstock.view.query import Query
-from penstock.view.records import Record, RecordReader
+from penstock.view.records import DumpLine, Frame, Record, RecordReader, dump_payload, iterate_payload
 from penstock.view.scan_jobs import Progress, ScanJobs, SerialWork
 from penstock.view.selection import Selector
 

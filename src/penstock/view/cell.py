@@ -1,11 +1,13 @@
-"""Values of records as cells of a page: short texts, small charts, pictures by their address.
+"""Values of records as cells of a page: short texts, small charts, and pictures.
 
-In: a value of a sample and its field. Out: a `Cell`, which templates draw. Texts are cut here and escaped by
-the templates; every length is limited, whatever a record holds.
+In: a value of a sample and its field. Out: a `Cell`, which templates draw, or a PNG file of limited size.
+Texts are cut here and escaped by the templates; pictures are decoded and drawn again, never sent as stored,
+and an image is refused by its header before its pixels take memory.
 """
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,8 +16,11 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image as PillowImage
 
+from penstock.decode.pixels import PixelError
 from penstock.decode.short_value import describe_bytes, show_number
+from penstock.decode.thumbnail import decode_small, draw_array
 from penstock.foundation.wording import count
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date, show_time
@@ -221,3 +226,37 @@ CELLS: Final[dict[type[Field], Callable[[Any, Any, bool], Cell]]] = {
     Sequence: _make_sequence,
     Tensor: _make_tensor,
 }
+
+
+SIZES: Final = {"small": 224, "large": 1024}
+"""Longest side in pixels, by the name of the size."""
+
+MAX_PIXELS: Final = {"png": 20_000_000, "gif": 12_500_000, "webp": 12_500_000}
+"""Most pixels by format: decoding takes up to 11 bytes per pixel of PNG, and 15 of GIF and WebP."""
+
+_PNG_LEVEL: Final = 3
+
+
+def draw_picture(field: Field, value: Any, size: str) -> bytes:
+    """Return a value as a PNG file.
+
+    `size`: "small" or "large".
+    """
+    if not is_picture(field):
+        raise PixelError("a field with pictures", f"a {field.type_name}")
+    if isinstance(field, Image):
+        _check_pixels(value)
+        pixels = decode_small(value, SIZES[size])
+    else:
+        pixels = draw_array(np.asarray(value), SIZES[size])
+    file = io.BytesIO()
+    PillowImage.fromarray(pixels).save(file, "PNG", compress_level=_PNG_LEVEL)
+    return file.getvalue()
+
+
+def _check_pixels(value: bytes) -> None:
+    found = read_picture(value)
+    most = None if found is None else MAX_PIXELS.get(found.format)
+    if found is None or most is None or found.width * found.height <= most:
+        return  # `decode_small` has a separate limit
+    raise PixelError(f"a {found.format} of at most {most:,} pixels", f"{found.width} x {found.height}")

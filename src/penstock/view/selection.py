@@ -6,7 +6,7 @@ filter reads the fields that it names once, in bounded memory; the result is one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -16,16 +16,20 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.columns import Columns, Mask
+from penstock.columns import Bytes, Column, Columns, Mask, Ragged
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import BLOCK_BYTES, BLOCK_ROWS, read_payloads
+from penstock.decode.sample import IS_TEXT
 from penstock.errors import OptionError, PenstockError
 from penstock.filter.expression import Expression, parse_expression
 from penstock.filter.scan import scan
 from penstock.foundation.wording import show, unknown_name
 from penstock.read.bitmap import Bitmap
 from penstock.read.rows import Rows
+from penstock.schema.field import Field
+from penstock.schema.scalar import Category
+from penstock.schema.schema import Schema
 from penstock.view.bounded_rows import SCAN_BYTES, BoundedRows
 from penstock.view.opened_data import OpenedData
 from penstock.view.predictions import Outcome
@@ -39,7 +43,6 @@ from penstock.view.sorting import (
     sort_by_keys,
     sort_by_size,
 )
-from penstock.view.text_search import find_text, list_searchable
 
 _CHUNK_ROWS: Final = 1 << 20
 _MOST_LISTED: Final = 200  # fields to sort by, in a list; a table has a link for each of its fields
@@ -353,3 +356,52 @@ def _sort_by_loss(
     rows = np.flatnonzero(mask).astype(np.uint32)
     keys = losses[mask]
     return SortedRows(sort_by_keys(keys, rows, ~np.isnan(keys), descending=descending))
+
+
+def list_searchable(schema: Schema) -> tuple[str, ...]:
+    """Return the fields that a search looks at: those with texts."""
+    return tuple(name for name, field in schema.items() if _has_texts(field))
+
+
+def _has_texts(field: Field) -> bool:
+    if isinstance(field, Category):
+        return field.dtype == "string"
+    return IS_TEXT[type(field)](field)
+
+
+def find_text(columns: Columns, names: Iterable[str], text: str, num_rows: int) -> Mask:
+    """Return the rows in which a field contains a text; upper and lower case do not differ."""
+    found = np.zeros(num_rows, np.bool_)
+    for name in names:
+        found |= _find_in_column(columns[name], text)
+    return found
+
+
+def _find_in_column(column: Column, text: str) -> Mask:
+    if isinstance(column, Bytes):
+        found = _find_in_strings(column, text)
+    else:
+        values, offsets = Ragged.of(column).flatten()
+        items = _find_in_strings(Bytes.of(values), text)
+        sums = np.concatenate([[0], np.cumsum(items)])
+        found = sums[offsets[1:]] > sums[offsets[:-1]]
+    return found if column.present is None else found & column.present
+
+
+def _find_in_strings(column: Bytes, text: str) -> Mask:
+    if not text.isascii():  # letters whose lower case has other bytes, one text at a time
+        wanted = text.casefold()
+        folded = (value.decode(errors="replace").casefold() for value in column)
+        return np.fromiter((wanted in value for value in folded), np.bool_, len(column))
+    packed = column.pack()
+    ends: NDArray[np.int64] = packed.stops
+    hay, needle = packed.arena[: int(ends[-1]) if len(ends) else 0].tobytes().lower(), text.lower().encode()
+    found = np.zeros(len(column), np.bool_)
+    at = hay.find(needle)
+    while at >= 0:
+        row = int(np.searchsorted(ends, at, side="right"))
+        end = int(ends[row])
+        is_inside = at + len(needle) <= end
+        found[row] |= is_inside
+        at = hay.find(needle, end if is_inside else at + 1)
+    return found

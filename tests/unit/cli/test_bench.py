@@ -13,8 +13,7 @@ import penstock as ps
 from penstock.batch.stats import LoaderStats
 from penstock.cli.bench import print_report
 from penstock.cli.main import main
-from penstock.jobs.bench.measured import Measured
-from penstock.jobs.bench.report import BenchReport
+from penstock.jobs.bench.report import BenchReport, Measured
 from penstock.transform.pipeline import Pipeline
 from raising import mentions
 from record_files import flip

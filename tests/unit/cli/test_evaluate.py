@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from penstock.cli import evaluate, model_code
+from penstock.cli import arguments, evaluate
 from penstock.cli.evaluate import print_evaluation
 from penstock.cli.next_command import repeat_words
 from penstock.errors import OptionError
@@ -257,15 +257,15 @@ def test_flags_of_predictions_are_repeated_and_others_left_out() -> None:
 
 
 def test_flags_reach_the_options_and_the_model_is_loaded_when_it_is_needed(monkeypatch) -> None:
-    monkeypatch.setattr(model_code, "load_model", lambda text: f"model of {text}")
+    monkeypatch.setattr(arguments, "load_model", lambda text: f"model of {text}")
     words = "runs/pets x.csv --slice breed --slice age --missing NA --max-rejects 3 --no-importance"
     call = parse(EVALUATE, [*words.split(), "--model", "m.py:build"])
-    options = model_code.read_with_model(call, EvaluateCall)
+    options = arguments.read_with_model(call, EvaluateCall)
     assert options == EvaluateCall(
         slices=("breed", "age"), missing=("", "NA"), max_skipped=3, importance=False, model=options.model
     )
     assert options.model() == "model of m.py:build"
-    assert model_code.repeat_model(call) == ["--model", "m.py:build"]
+    assert arguments.repeat_model(call) == ["--model", "m.py:build"]
     assert call.notes == ("--max-rejects is now --max-skipped",)
 
 

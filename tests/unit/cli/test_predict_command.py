@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fake_runs import fit_run
-from penstock.cli import early_check, predict
+from penstock.cli import command, predict
 from penstock.cli.main import main
 from penstock.jobs.predict import predict as job
 from penstock.jobs.predict.predict import PredictProgress
@@ -29,7 +29,7 @@ def folder(trained, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(job, "open_trained", lambda run, model, functions: trained)
     monkeypatch.setattr(predict, "import_quietly", lambda name: None)
-    monkeypatch.setattr(early_check, "refuse_missing_path", lambda path: None)
+    monkeypatch.setattr(command, "_refuse_missing_path", lambda path: None)
     lines = [f"{row['name']},{row['age']}\n" for row in ROWS]
     (tmp_path / "new.csv").write_text("name,age\n" + "".join(lines))
     return tmp_path

@@ -18,8 +18,15 @@ from penstock.batch.arguments import check_shares
 from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 
 pytest.importorskip("keras")
-from penstock.distributed import worker_watch as module
-from penstock.distributed.worker_messages import EventWatcher, WorkerTask, dump_error, load_error, relay_event
+from penstock.distributed import workers as module
+from penstock.distributed.worker_messages import (
+    EventWatcher,
+    LostWorkerError,
+    WorkerTask,
+    dump_error,
+    load_error,
+    relay_event,
+)
 from penstock.distributed.worker_process import (
     LocalWorkers,
     RankProcesses,
@@ -27,8 +34,7 @@ from penstock.distributed.worker_process import (
     check_gpus,
     choose_devices,
 )
-from penstock.distributed.worker_watch import LostWorkerError, RestartTimes, watch_workers
-from penstock.distributed.workers import Launcher, make_launcher, name_function
+from penstock.distributed.workers import Launcher, RestartTimes, make_launcher, name_function, watch_workers
 from penstock.settings.training import Workers
 from penstock.storage.store_path import parse_store_path
 from penstock.training.checkpoint import Checkpoint, Checkpoints

@@ -20,8 +20,7 @@ from penstock.dataset import Dataset, Split
 from penstock.errors import OptionError
 from penstock.foundation.process import count_cores, count_disk_bytes, find_peak_bytes, is_crowded
 from penstock.foundation.wording import list_choices
-from penstock.jobs.bench.measured import Measured
-from penstock.jobs.bench.report import BenchReport, leave_out_ahead, subtract
+from penstock.jobs.bench.report import BenchReport, Measured, leave_out_ahead, subtract
 from penstock.jobs.given_dataset import Declaration, open_declared
 from penstock.settings.groups import ReadOptions
 from penstock.settings.loading import BenchOptions

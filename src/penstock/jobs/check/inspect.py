@@ -22,12 +22,13 @@ from penstock.foundation.wording import show
 from penstock.jobs.check.file_check import (
     Fault,
     FileCheck,
+    Progress,
     ReadableBytes,
+    ReadProgress,
     RecordCounter,
     check_file,
     compression_of,
 )
-from penstock.jobs.check.read_progress import Progress, ReadProgress
 from penstock.jobs.given_dataset import Declaration
 from penstock.read.damage import naming_record
 from penstock.read.dataset_files import declared_schema, list_files

@@ -16,8 +16,7 @@ from penstock.errors import PenstockError
 from penstock.format.manifest import MANIFEST_NAME
 from penstock.format.shard_names import split_of
 from penstock.foundation.wording import count
-from penstock.jobs.check.file_check import Fault
-from penstock.jobs.check.read_progress import Progress, ReadProgress
+from penstock.jobs.check.file_check import Fault, Progress, ReadProgress
 from penstock.jobs.check.repair_file import QUARANTINE, FileRepairer, Loss, RepairedFile, assign_paths
 from penstock.read.dataset_files import DatasetFolder, find_folders
 from penstock.settings.groups import ReadOptions

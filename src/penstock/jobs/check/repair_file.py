@@ -21,14 +21,15 @@ from penstock.errors import PathError, PenstockError, WriteError
 from penstock.format.shard_names import group_files
 from penstock.jobs.check.file_check import (
     CheckedFile,
+    CountedFile,
     Fault,
     FileCheck,
     ReadableBytes,
+    ReadProgress,
     RecordCounter,
     check_file,
     word_contrast,
 )
-from penstock.jobs.check.read_progress import CountedFile, ReadProgress
 from penstock.read.damage import Damage, naming_record
 from penstock.settings.groups import ReadOptions
 from penstock.storage.atomic import AtomicFile, refuse_existing

@@ -27,8 +27,15 @@ from penstock.format.index import (
     tfindex_name,
 )
 from penstock.format.shard_names import group_files
-from penstock.jobs.check.file_check import Fault, FileCheck, RecordCounter, check_file, word_contrast
-from penstock.jobs.check.read_progress import Progress, ReadProgress
+from penstock.jobs.check.file_check import (
+    Fault,
+    FileCheck,
+    Progress,
+    ReadProgress,
+    RecordCounter,
+    check_file,
+    word_contrast,
+)
 from penstock.read.dataset_files import DatasetFolder, find_folders
 from penstock.read.index import build_index
 from penstock.read.remote_index import CombinedIndex

@@ -18,7 +18,7 @@ from penstock.dataset import open as open_dataset
 from penstock.decode.arrow import add_split, arrow_schema, name_split
 from penstock.errors import NotTFRecordError, OptionError
 from penstock.foundation.wording import show
-from penstock.jobs.check.read_progress import Progress
+from penstock.jobs.check.file_check import Progress
 from penstock.storage.atomic import AtomicFile, ByteSink
 from penstock.storage.paths import PathLike, locate
 from penstock.storage.store_path import AnyPath, as_path

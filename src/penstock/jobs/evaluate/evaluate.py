@@ -16,13 +16,7 @@ from typing import Any, Final, cast
 
 from penstock.dataset import Dataset, Split
 from penstock.dataset import open as open_dataset
-from penstock.errors import (
-    NoSuchPathError,
-    OptionError,
-    PenstockError,
-    UnknownNameError,
-    importing,
-)
+from penstock.errors import NoSuchPathError, OptionError, PenstockError, UnknownNameError, importing
 from penstock.filter.scan import find_empty_fields
 from penstock.format.manifest import MANIFEST_NAME
 from penstock.foundation.keras_backend import importing_keras

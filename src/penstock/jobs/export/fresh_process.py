@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.export.manifest import open_export
-from penstock.jobs.export.check_images import IMAGES
-from penstock.jobs.export.check_rows import open_rows
+from penstock.jobs.export.check_rows import IMAGES, open_rows
 from penstock.jobs.model_file import load_model
 from penstock.model.batch_predictor import BatchPredictor
 from penstock.transform.image import Image

@@ -21,13 +21,7 @@ from numpy.typing import NDArray
 from penstock.errors import PathError, StoreError
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_raw_rows import RequestRules
-from penstock.jobs.predict.new_rows import (
-    ModelBatch,
-    NewRows,
-    RefusalLog,
-    choose_num_threads,
-    make_batches,
-)
+from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_num_threads, make_batches
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
 from penstock.jobs.predict.trained import PredictionSetup, Trained, make_setup, open_trained

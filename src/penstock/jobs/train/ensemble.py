@@ -26,19 +26,10 @@ from penstock.training.loaders import TrainingLoaders
 from penstock.training.precision import in_precision
 from penstock.training.progress import MemberWatcher
 from penstock.training.random_state import restored_random_state, seeded
-from penstock.training.run import (
-    Run,
-    combine_digests,
-    make_ensemble,
-)
+from penstock.training.run import Run, combine_digests, make_ensemble
 from penstock.training.run_config import RunConfig, store_model
 from penstock.training.run_facts import RunFacts, RunSeconds
-from penstock.training.run_files import (
-    CONFIG_NAME,
-    DATA_NAME,
-    MEMBER_NAME,
-    read_config,
-)
+from penstock.training.run_files import CONFIG_NAME, DATA_NAME, MEMBER_NAME, read_config
 from penstock.training.run_state import read_result
 from penstock.training.run_writer import RunWriter
 from penstock.training.train_plan import Chosen, TrainPlan

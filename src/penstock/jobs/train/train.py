@@ -16,19 +16,18 @@ from typing import Any
 from penstock.dataset import Dataset, open_with_target
 from penstock.dataset import open as open_dataset
 from penstock.distributed.workers import connecting
-from penstock.errors import (
-    OptionError,
-    StateError,
-    UnknownNameError,
-    importing,
-)
+from penstock.errors import OptionError, StateError, UnknownNameError, importing
 from penstock.foundation.wording import show
 from penstock.jobs.given_dataset import Declaration, open_declared
 from penstock.jobs.train.division import hold_out_records
 from penstock.jobs.train.ensemble import EnsembleTraining, check_members
 from penstock.jobs.train.job import TrainJob, check_job, find_number
-from penstock.jobs.train.run_folder.run_description import describe_run
-from penstock.jobs.train.run_folder.run_folder import choose_folder, claim_folder, discard_unusable_data
+from penstock.jobs.train.run_folder.run_folder import (
+    choose_folder,
+    claim_folder,
+    describe_run,
+    discard_unusable_data,
+)
 from penstock.jobs.train.run_folder.store_run import run_at
 from penstock.plan.plan import Plan
 from penstock.settings.conversion import ConvertTable
@@ -55,15 +54,8 @@ from penstock.training.run_files import (
 )
 from penstock.training.train_plan import COMPILED, TrainPlan
 from penstock.transform.pipeline import Pipeline
-from penstock.tuning.choices import (
-    recall_choices,
-    recall_losses,
-    refuse_other_choices,
-)
-from penstock.tuning.image_fields import (
-    check_image_encoder,
-    refuse_image_options,
-)
+from penstock.tuning.choices import recall_choices, recall_losses, refuse_other_choices
+from penstock.tuning.image_fields import check_image_encoder, refuse_image_options
 from penstock.tuning.pipeline_fitter import PipelineFitter
 from penstock.tuning.tuner import Tuner
 

@@ -16,8 +16,7 @@ from penstock.errors import NoSuchPathError, OptionError, UnknownNameError
 from penstock.foundation.process import count_disk_bytes, find_peak_bytes
 from penstock.jobs.bench import bench as bench_module
 from penstock.jobs.bench.bench import prepare_bench
-from penstock.jobs.bench.measured import Limit
-from penstock.jobs.bench.report import ADVICE, leave_out_ahead, subtract
+from penstock.jobs.bench.report import ADVICE, Limit, leave_out_ahead, subtract
 from penstock.settings.loading import BenchOptions
 from penstock.transform.pipeline import Pipeline
 from raising import containing, raises_with

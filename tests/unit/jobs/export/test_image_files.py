@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from penstock.jobs.export.check_images import CheckImages
+from penstock.jobs.export.check_rows import CheckImages
 from penstock.jobs.export.image_files import make_jpegs, make_pngs
 
 pytest.importorskip("simplejpeg")

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 from penstock.errors import OptionError, StateError, importing
 from penstock.jobs.given_dataset import Declaration
 from penstock.jobs.train.job import TrainJob, find_number
-from penstock.jobs.train.run_folder.run_description import describe_data
-from penstock.jobs.train.run_folder.run_folder import choose_folder
+from penstock.jobs.train.run_folder.run_folder import choose_folder, describe_data
 from penstock.jobs.train.run_folder.store_run import run_at
 from penstock.jobs.train.train import in_folder, merge_options, open_data, read_known, recall_model
 from penstock.model.presets import fill_in_preset

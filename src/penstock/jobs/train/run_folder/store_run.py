@@ -29,7 +29,7 @@ from penstock.storage.location import ABSENT, Location, naming_original
 from penstock.storage.paths import PathLike, locate
 from penstock.storage.store_path import AnyPath
 from penstock.training.checkpoint import FOLDER_NAME as CHECKPOINTS_NAME
-from penstock.training.progress import TrainingProgress, Watcher
+from penstock.training.progress import RelayWatcher, TrainingProgress, Watcher
 from penstock.training.run import Run
 from penstock.training.run_files import CONFIG_NAME, DATA_NAME, copy_run
 from penstock.training.run_state import STATE_NAME
@@ -362,31 +362,15 @@ def _sign(path: Path) -> _Signature:
     return _Signature(found.st_ino, found.st_size, found.st_mtime_ns)
 
 
-class _ClaimWatcher:
-    """A watcher that passes on everything, and raises an error if another process has taken over the run."""
+class _ClaimWatcher(RelayWatcher):
+    """A watcher that raises an error if another process has taken over the run."""
 
     def __init__(self, watcher: Watcher, claim: StoreClaim) -> None:
-        self._watcher = watcher
+        super().__init__(watcher)
         self._claim = claim
-
-    def columns(self, table: Sequence[str]) -> None:
-        """Pass on the columns."""
-        self._watcher.columns(table)
-
-    def note(self, text: str) -> None:
-        """Pass on a note."""
-        self._watcher.note(text)
 
     def step(self, progress: TrainingProgress) -> None:
         """Pass on a step."""
         if self._claim.failure is not None:
             raise self._claim.failure
-        self._watcher.step(progress)
-
-    def epoch(self, progress: TrainingProgress, *, is_best: bool) -> None:
-        """Pass on an epoch."""
-        self._watcher.epoch(progress, is_best=is_best)
-
-    def end(self, text: str) -> None:
-        """Pass on how the run ended."""
-        self._watcher.end(text)
+        super().step(progress)

@@ -11,8 +11,8 @@ from penstock.decode import thumbnail
 from penstock.decode.pixels import PixelError
 from penstock.schema.array import Tensor
 from penstock.schema.scalar import Image, Number
-from penstock.view import picture as module
-from penstock.view.picture import draw_picture
+from penstock.view import cell as module
+from penstock.view.cell import draw_picture
 
 
 def drawn(field, value, size="small"):

@@ -9,7 +9,7 @@ from penstock.columns import Bytes, Ragged
 from penstock.schema.array import Sequence
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
-from penstock.view.text_search import find_text, list_searchable
+from penstock.view.selection import find_text, list_searchable
 
 
 def find(texts, wanted, present=None):

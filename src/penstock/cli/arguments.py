@@ -1,19 +1,26 @@
-"""Types and roles of fields that the flags of a command declare.
+"""What flags declare beyond plain options: types and roles of fields, and a user's own model.
 
-In: a `Call`. Out: a `Declaration`. Loaded by commands that run, not for their help.
+In: a `Call`. Out: a `Declaration`, or the options of a verb with the function that builds the model. Loaded
+by commands that run, not for their help.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Final, cast
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 from penstock.errors import OptionError, SchemaError
 from penstock.foundation.wording import show
 from penstock.jobs.given_dataset import Declaration
+from penstock.jobs.model_file import load_model
 from penstock.schema.declaration import ColumnDeclaration, TypeName, declare_field
 from penstock.settings.command_line import Call
+from penstock.settings.commands import ModelOfRun
 from penstock.settings.groups import ColumnTypes, Roles
+from penstock.settings.prediction import ModelCode
+
+_M = TypeVar("_M", bound=ModelCode)
 
 # NAME[:64x64x3[:float32[:raw]]]; a name may contain colons itself.
 _TENSOR: Final = re.compile(
@@ -57,3 +64,20 @@ def _declare_once(
 ) -> None:
     if types.setdefault(name, declared) != declared:
         raise OptionError(f"{name!r}", field=name, expected="one type", got="two", advice="Give it once.")
+
+
+def read_with_model(call: Call, group: type[_M], **given: Any) -> _M:
+    """Return the options that flags specify; `given` ones have no flag.
+
+    The file of a model is run when the model is needed.
+    """
+    text = call.read(ModelOfRun).model
+    if text is not None:
+        given["model"] = partial(load_model, text)
+    return call.read(group, **given)
+
+
+def repeat_model(call: Call) -> list[str]:
+    """Return `--model` with its value, for the next command, if the call has it."""
+    text = call.read(ModelOfRun).model
+    return [] if text is None else ["--model", text]

@@ -3,7 +3,7 @@
 import pytest
 
 from bench_measurements import IDLE, measured, stats
-from penstock.jobs.bench.measured import share_busy
+from penstock.jobs.bench.report import share_busy
 
 
 def test_large_records_from_memory_are_no_slow_storage() -> None:

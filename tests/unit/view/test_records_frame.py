@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.view.frame import DUMP_BYTES, dump_payload, iterate_payload, read_frame
 from penstock.view.opened_data import open_data
+from penstock.view.records import DUMP_BYTES, dump_payload, iterate_payload, read_frame
 from record_files import BASE, FRAME_BYTES, PAYLOADS, flip, write_gzip, write_plain
 
 

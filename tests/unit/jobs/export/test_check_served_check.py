@@ -3,8 +3,7 @@
 import pytest
 
 from penstock.errors import ExportError
-from penstock.jobs.export.check import _MODULE
-from penstock.jobs.export.served_check import ServedModel, run_process
+from penstock.jobs.export.check import _MODULE, ServedModel, run_process
 
 
 def test_new_process_does_not_import_modules_of_the_current_folder(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.cli.declaration import read_declaration
+from penstock.cli.arguments import read_declaration
 from penstock.errors import OptionError
 from penstock.jobs.given_dataset import Declaration
 from penstock.schema.declaration import ColumnDeclaration
