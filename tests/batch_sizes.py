@@ -24,7 +24,7 @@ from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.model.build import build_model
 from penstock.model.presets import fill_in_preset
 from penstock.settings.model import ModelOptions
-from penstock.training.random_state import seeded
+from penstock.training.keras_state import seeded
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize
 from penstock.transform import Image as Decode
 from penstock.transform.pipeline import Pipeline

@@ -11,7 +11,7 @@ from fit_sources import ColumnSource, numbers, strings
 from penstock.columns import Column
 from penstock.fields import Category, Number, Text
 from penstock.model.build import build_model
-from penstock.model.code import write_model
+from penstock.model.design import write_model
 from penstock.schema.field import Field
 from penstock.schema.schema import Schema
 from penstock.settings.model import ModelOptions

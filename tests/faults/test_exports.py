@@ -13,7 +13,7 @@ from image_files import exif, insert_after_start, jpeg, png, saved, scene, segme
 from penstock.errors import ExportError, SchemaError
 from penstock.export.manifest import read_export_json, read_manifest, write_manifest
 from penstock.jobs.export.image_files import make_jpegs, make_pngs
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import without_targets
 from raising import containing, raises_with
 
 HEIGHT, WIDTH = 14, 22

@@ -8,7 +8,7 @@ import penstock as ps
 from fake_runs import fit_run
 from penstock.cli.evaluate import print_evaluation
 from penstock.report.report import write_report
-from penstock.transform.pipeline_parts import without_fields
+from penstock.transform.pipeline import without_fields
 from penstock.view.opened_data import open_data
 from run_tables import write_tables
 

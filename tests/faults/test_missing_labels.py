@@ -17,7 +17,7 @@ from penstock.jobs.evaluate.labelled import store_labelled
 from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.jobs.train.division import hold_out_records
 from penstock.model.task import find_tasks
-from penstock.model.unlabelled import find_labelled
+from penstock.model.usable_records import find_labelled
 from penstock.plan.planner import PlanOverrides
 from penstock.settings.conversion import ConvertOptions
 from penstock.settings.prediction import PredictOptions

@@ -14,9 +14,9 @@ from penstock.model.task import find_tasks
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
+from penstock.model.class_outputs import check_labels  # noqa: E402
 from penstock.model.compatibility import check_model  # noqa: E402
 from penstock.model.keras_predictor import KerasPredictor  # noqa: E402
-from penstock.model.labels import check_labels  # noqa: E402
 
 layers = keras.layers
 

@@ -26,7 +26,7 @@ from penstock.jobs.export import check  # noqa: E402
 from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
 from penstock.training.run import make_ensemble  # noqa: E402
 from penstock.training.run_config import RunConfig  # noqa: E402
-from penstock.transform.pipeline_parts import with_transforms, without_targets  # noqa: E402
+from penstock.transform.pipeline import with_transforms, without_targets  # noqa: E402
 
 SERVE = """
 import base64, json, sys

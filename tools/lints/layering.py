@@ -84,7 +84,6 @@ HEAVY = {
         "bridge.tensorflow_layout",
         "bridge.graph.tensorflow",  # to_tf() and to_tf_graph()
         "export.saved_model",
-        "export.served_outputs",
         "export.serve_rows",
     ),
     "onnx": ("export.onnx.graph", "export.onnx.model"),

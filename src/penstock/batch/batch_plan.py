@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.errors import OptionError
 from penstock.foundation.process import ProcessLock
 from penstock.read.order import Order, Picks, shard_slice
 
@@ -369,3 +370,19 @@ class BucketPlan:
                 most = max(1, int(np.searchsorted(sizes, self._max_tokens, side="right")))
             cuts.append(begin + most)
         return cuts
+
+
+def check_shares(batch_size: int, number: int, sharers: str) -> None:
+    """Refuse batches that cannot be shared equally.
+
+    `sharers`: what they are, for the error: "workers" or "devices".
+    """
+    if batch_size % number:
+        above = -(-batch_size // number) * number
+        raise OptionError(
+            "batch_size",
+            field="batch_size",
+            expected=f"a multiple of {number}, the number of {sharers} that share a batch",
+            got=batch_size,
+            advice=f"For example: `batch_size={above}`.",
+        )

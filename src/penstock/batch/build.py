@@ -44,8 +44,7 @@ from penstock.schema.schema import Schema
 from penstock.settings.keywords import takes
 from penstock.settings.loading import LoadOptions
 from penstock.storage.store_path import take_local_path
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import check_inputs
+from penstock.transform.pipeline import Pipeline, check_inputs
 
 _log = logging.getLogger("penstock")
 

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from penstock.batch.arguments import check_whole
 from penstock.batch.batch_plan import BatchPlan, Ticket
 from penstock.batch.iteration import Iteration
 from penstock.batch.maker import ConvertedJob, Converter, MadeBatch, Maker, Transforming, fit_slice
-from penstock.batch.state import Identity, make_state, read_state
+from penstock.batch.state import Identity, check_whole, make_state, read_state
 from penstock.batch.stats import LoaderMeter, LoaderStats
 from penstock.batch.supply import PlannedRows, RecordLocation, Supply
 from penstock.errors import NotPicklableError, OptionError, StateError, importing
@@ -28,7 +27,7 @@ from penstock.settings.loading import LoadOptions
 from penstock.transform.output import Output
 
 if TYPE_CHECKING:
-    from penstock.bridge.structure import Structure
+    from penstock.bridge.outputs import Structure
 
 
 @dataclass(frozen=True)

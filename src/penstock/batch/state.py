@@ -1,4 +1,4 @@
-"""The state of a loader: make it, and check that a given state belongs to this loader.
+"""The state of a loader: make it, and check that a given state or position belongs to this loader.
 
 In: epoch and step, and the identity of the loader. Out: a small dict for JSON, or a `StateError` that names
 the difference.
@@ -6,10 +6,11 @@ the difference.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, SupportsIndex
 
-from penstock.errors import StateError
+from penstock.errors import OptionError, StateError
 from penstock.foundation.wording import show
 
 VERSION: Final = 1
@@ -70,6 +71,13 @@ def read_state(state: object, identity: Identity) -> tuple[int, int]:
     for key, meaning in _MEANINGS.items():
         _compare(f"{meaning} of the loader state", getattr(identity, key), state[key])
     return state["epoch"], state["step"]
+
+
+def check_whole(name: str, value: object) -> int:
+    """Return an argument as an integer of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, SupportsIndex) or operator.index(value) < 0:
+        raise OptionError(name, expected="a whole number of at least 0", got=show(value))
+    return operator.index(value)
 
 
 def _compare(what: str, expected: object, got: object) -> None:

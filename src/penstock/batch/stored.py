@@ -24,9 +24,9 @@ from penstock.transform.assembly import Faults
 from penstock.transform.builder import WholeBatch
 from penstock.transform.cast import align
 from penstock.transform.draws import Draws
-from penstock.transform.inputs import refuse_no_inputs
 from penstock.transform.output import Output
 from penstock.transform.padding import step_shape
+from penstock.transform.pipeline import refuse_no_inputs
 
 StoredBatch = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 

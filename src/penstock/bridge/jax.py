@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 from numpy.typing import NDArray
 
-from penstock.batch.arguments import check_whole
-from penstock.bridge.outputs import Padding, Sizes, check_outputs, find_paddings, pad_array
-from penstock.bridge.structure import Arrangement, Structure
+from penstock.batch.state import check_whole
+from penstock.bridge.outputs import (
+    Arrangement,
+    Padding,
+    Sizes,
+    Structure,
+    check_outputs,
+    find_paddings,
+    pad_array,
+)
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.transform.cast import cast

@@ -17,7 +17,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import NamedSharding, PartitionSpec
 from numpy.typing import NDArray
 
-from penstock.batch.arguments import check_shares
+from penstock.batch.batch_plan import check_shares
 from penstock.bridge.keras import KerasFeed
 from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_to
 from penstock.errors import OptionError

@@ -19,9 +19,8 @@ from keras.src.trainers.data_adapters.data_adapter import DataAdapter
 from keras.src.trainers.epoch_iterator import EpochIterator
 
 from penstock.bridge.keras_model import check_names, check_order_of_targets, declare_input, takes_array
-from penstock.bridge.outputs import Padding, Sizes, find_paddings, pad_array
+from penstock.bridge.outputs import Arrangement, Padding, Sizes, Structure, find_paddings, pad_array
 from penstock.bridge.position import get_tracker
-from penstock.bridge.structure import Arrangement, Structure
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.transform.assembly import Assembly

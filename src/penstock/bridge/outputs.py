@@ -1,22 +1,23 @@
-"""Which outputs a framework accepts, and padding of varying lengths to a few sizes.
+"""Batches for a framework: supported outputs, padding to a few sizes, and dicts, tuples or plain arrays.
 
-In: the outputs of a loader, and arrays of its batches. Out: an error that names an output which the framework
-does not support, before the first batch; padded arrays.
+In: the outputs of a loader, and the option `structure`. Out: an error that names an output which the
+framework does not support, before the first batch; padded arrays; an `Arrangement`, which arranges batches.
 """
 
 from __future__ import annotations
 
 import operator
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, SupportsIndex, TypeAlias, get_args
 
 from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.batch.maker import Transforming
 from penstock.errors import OptionError
-from penstock.foundation.wording import show
+from penstock.foundation.wording import list_choices, show
 from penstock.transform.assembly import Assembly
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.padding import Padded
@@ -133,3 +134,95 @@ def pad_to(array: NDArray[Any], shape: tuple[int, ...], value: float) -> NDArray
 
 def _is_size(number: object) -> bool:
     return isinstance(number, SupportsIndex) and not isinstance(number, bool) and operator.index(number) > 0
+
+
+Structure: TypeAlias = Literal["auto", "dict", "tuple"]
+_Form: TypeAlias = Literal["array", "dict", "tuple"]
+
+_MAX_SHOWN = 4
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How the inputs, targets and weights of a batch are arranged.
+
+    Attributes:
+        outputs: Specifications of inputs, targets and weights by name, in the order of the pipeline.
+        forms: Form of the inputs, and of the targets; weights have the form of the targets.
+
+    Example:
+        >>> outputs = ({"age": Output("age", "float32")}, {"label": Output("label", "int64")}, {})
+        >>> Arrangement.choose(outputs, "auto")(({"age": 3}, {"label": 1}))
+        (3, 1)
+    """
+
+    outputs: tuple[Mapping[str, Output], Mapping[str, Output], Mapping[str, Output]]
+    forms: tuple[_Form, _Form]
+
+    @classmethod
+    def of(cls, loader: Loader, structure: Structure) -> Self:
+        """Return the arrangement of a loader's batches."""
+        return cls.choose(loader.signature(), structure)
+
+    @classmethod
+    def choose(
+        cls,
+        outputs: tuple[Mapping[str, Output], Mapping[str, Output], Mapping[str, Output]],
+        structure: Structure,
+    ) -> Self:
+        """Return the arrangement of these inputs, targets and weights."""
+        if not isinstance(structure, str) or structure not in get_args(Structure):
+            raise OptionError(
+                "structure",
+                field="structure",
+                expected=list_choices(get_args(Structure)),
+                got=show(structure),
+            )
+        inputs, targets = (_choose_form(part, structure) for part in outputs[:2])
+        return cls(outputs, (inputs, targets))
+
+    def with_inputs(self, form: _Form) -> Self:
+        """Return the arrangement with another form of the inputs."""
+        return replace(self, forms=(form, self.forms[1]))
+
+    def __call__(self, batch: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+        """Return `(inputs, targets)`, or `(inputs, targets, weights)` if there are weights."""
+        form, others = self.forms
+        return tuple(
+            _arrange(part, names, form if number == 0 else others)
+            for number, (part, names) in enumerate(zip(batch, self.outputs, strict=False))
+            if number < 2 or part
+        )
+
+    def describe(self) -> str:
+        """Return a batch as text: its arrays with type and shape, n for the number of records."""
+        parts = [
+            _describe(outputs, self.forms[min(number, 1)], "weight of " if number == 2 else "")
+            for number, outputs in enumerate(self.outputs)
+            if outputs
+        ]
+        return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+def _choose_form(part: Mapping[str, Output], structure: Structure) -> _Form:
+    if structure == "dict" or not part:
+        return "dict"
+    if len(part) == 1:
+        return "array"
+    return "dict" if structure == "auto" else "tuple"
+
+
+def _arrange(part: Mapping[str, Any], names: Iterable[str], form: _Form) -> Any:
+    if form == "dict":
+        return part
+    arrays = tuple(part[name] for name in names)
+    # Without targets, the weight of the records is the only one.
+    return arrays[0] if form == "array" else arrays
+
+
+def _describe(outputs: Mapping[str, Output], form: _Form, prefix: str) -> str:
+    shown = [f"{prefix}{name}: {output.describe()}" for name, output in outputs.items()]
+    if len(shown) > _MAX_SHOWN:
+        shown[_MAX_SHOWN - 1 :] = [f"… {len(shown) - _MAX_SHOWN + 1} more"]
+    text = ", ".join(shown)
+    return {"array": text, "dict": f"{{{text}}}", "tuple": f"({text})"}[form]

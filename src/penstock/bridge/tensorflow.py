@@ -19,8 +19,8 @@ import tensorflow as tf
 from numpy.typing import NDArray
 from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 
+from penstock.bridge.outputs import Arrangement, Structure
 from penstock.bridge.position import PositionTracker, TrackedIteration, get_tracker
-from penstock.bridge.structure import Arrangement, Structure
 from penstock.bridge.tensorflow_layout import Layout, Parts
 from penstock.errors import StateError
 from penstock.transform.output import Output

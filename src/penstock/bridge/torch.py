@@ -12,8 +12,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from penstock.bridge.outputs import check_outputs
-from penstock.bridge.structure import Arrangement, Structure
+from penstock.bridge.outputs import Arrangement, Structure, check_outputs
 from penstock.errors import NotPicklableError, OptionError
 from penstock.transform.cast import convert
 from penstock.transform.output import Output

@@ -48,7 +48,7 @@ from penstock.jobs.train.run_folder.run_folder import (
 from penstock.jobs.train.run_folder.store_run import LocalRun, run_at
 from penstock.jobs.train.train import plan_run, plan_training, run_plan
 from penstock.model.build import build_model
-from penstock.model.code import write_model
+from penstock.model.design import write_model
 from penstock.settings.advice import to_flags
 from penstock.settings.command_line import Call
 from penstock.settings.commands import Config, Folds, OwnModel
@@ -60,8 +60,7 @@ from penstock.source.recognition import is_dataset
 from penstock.storage.atomic import AtomicFile
 from penstock.storage.range_cache import BYTES_VARIABLE
 from penstock.training.display import TrainingDisplay
-from penstock.training.precision import in_precision
-from penstock.training.random_state import seeded
+from penstock.training.keras_state import in_precision, seeded
 from penstock.training.run import Run
 from penstock.training.run_config import OWN_MODEL, RunConfig, StoredModel
 from penstock.training.run_files import CONFIG_NAME, DATA_NAME, read_config

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from penstock.batch.arguments import check_shares
+from penstock.batch.batch_plan import check_shares
 from penstock.dataset import Dataset
 from penstock.distributed.worker_messages import Event, LostWorkerError, WorkerTask, load_error, relay_event
 from penstock.distributed.worker_process import MEMORY_VARIABLE, LocalWorkers, check_gpus

@@ -21,10 +21,10 @@ from penstock.export.manifest import MANIFEST_NAME, read_export_json
 from penstock.export.parts import MODEL_NAME, Parts, read_parts, write_parts
 from penstock.foundation.json_form import JsonValue
 from penstock.foundation.json_text import write_json
-from penstock.model.code import write_model
+from penstock.model.design import write_model
 from penstock.model.keras_predictor import KerasPredictor
 from penstock.storage.atomic import AtomicFile
-from penstock.training.average import average_models
+from penstock.training.members import average_models
 from penstock.training.run import Run
 from penstock.training.run_config import MOST_RUNS, OWN_MODEL, StoredModel, is_model_function, read_rebuilt
 from penstock.training.run_files import WEIGHTS_NAME

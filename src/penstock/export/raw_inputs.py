@@ -16,7 +16,7 @@ import numpy as np
 
 from penstock.bridge.graph.site import Lack, Site, Stored, tf
 from penstock.codegen.program import Term
-from penstock.model.finite_values import list_checked
+from penstock.model.usable_records import list_checked
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.date import date_forms

@@ -1,6 +1,7 @@
 """The description of a model for a pipeline, as statements to execute or to write as code.
 
-In: a schema, a fitted pipeline, options. Out: the statements of a function that returns a `keras.Model`.
+In: a schema, a fitted pipeline, options. Out: the statements of a function that returns a `keras.Model`; or
+the text of a module with that function, for users to edit.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from penstock.codegen.program import Term
+from penstock.codegen.program import Term, define_function
+from penstock.codegen.program_text import Layout, write_program
 from penstock.model.blueprint import INITIALIZERS, INPUTS, KERAS, LAYERS, OPS, Blueprint, make_stem
 from penstock.model.encoder.grid import encode_array, encode_images
 from penstock.model.encoder.ngrams import add_ngrams
@@ -199,3 +201,25 @@ def _make_input(blueprint: Blueprint, output: Output) -> Term:
     # Keras does not allow a slash in the name of a layer, but in the name of a tensor.
     tensor = KERAS.KerasTensor((None, *shape), dtype=dtype, name=name)
     return KERAS.Input(tensor=tensor, name=blueprint.layer(make_stem(name)))
+
+
+_MODULES: Final = ("applications", "initializers", "layers", "ops", "regularizers")
+_LAYOUT: Final = Layout(width=110, margin=0, parts_return=False, breaks_operations=False)
+_DOCSTRING: Final = """A model of several inputs by name, in Keras alone: yours to edit.
+
+Penstock wrote it. Train it with: penstock train DATASET --model model.py:build
+"""
+
+
+def write_model(schema: Schema, pipeline: Pipeline, options: ModelOptions | None = None) -> str:
+    """Return the code of the model that `build_model` builds.
+
+    The code defines a function `build() -> keras.Model`, with the same layers and names, and weights in the
+    same order.
+    """
+    body = design_model(schema, pipeline, options)
+    build = define_function("build", (), "Return the model, not compiled.", body, KERAS.Model.node)
+    names = {node.id for node in ast.walk(build) if isinstance(node, ast.Name)}
+    used = ", ".join(name for name in _MODULES if name in names)
+    modules = ["import keras", f"from keras import {used}"]
+    return write_program([build], _DOCSTRING, modules, _LAYOUT)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.model.temperature import NUM_BINS
+from penstock.model.batch_predictor import NUM_BINS
 
 Counts: TypeAlias = NDArray[np.float64]
 """How often each record counts: (scores, records)."""

@@ -14,11 +14,9 @@ import numpy as np
 from penstock.batch.build import LoadedSplit
 from penstock.dataset import Split
 from penstock.foundation.wording import count
-from penstock.model.finite_values import check_finite
 from penstock.model.task import Task
+from penstock.model.usable_records import check_finite
 from penstock.schema.schema import Schema
-from penstock.score.class_report import describe_classes, describe_confusion
-from penstock.score.curves import describe_curves
 from penstock.score.evaluation import MOST_CLASSES, Evaluation, SliceScores
 from penstock.score.evaluation_batches import Predict, fit_batch_size
 from penstock.score.importance import Importance, draw_sample, measure_importance
@@ -27,6 +25,7 @@ from penstock.score.mistakes import find_mistakes
 from penstock.score.scores import is_scorable, score, score_baseline, score_threshold
 from penstock.score.slices import check_slices
 from penstock.score.split_predictions import OnProgress, SplitPredictions, predict_split
+from penstock.score.target_figures import describe_classes, describe_confusion, describe_curves
 from penstock.settings.prediction import EvaluateOptions
 from penstock.training.left_out import find_unread
 from penstock.transform.pipeline import Pipeline

@@ -18,7 +18,7 @@ from penstock.columns import Dense
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import count, show
 from penstock.model.task import Task
-from penstock.model.unlabelled import Labelled, find_labelled
+from penstock.model.usable_records import Labelled, find_labelled
 from penstock.score.evaluation_batches import (
     EvaluationPipeline,
     Inputs,

@@ -14,18 +14,25 @@ from typing import Any
 import keras
 
 from penstock.errors import NonFiniteError, StateError
-from penstock.model.finite_values import check_finite
 from penstock.model.keras_predictor import KerasPredictor
-from penstock.training.assembly import Assembly, assemble, is_compiled_by_owner
+from penstock.model.usable_records import check_finite
+from penstock.training.assembly import (
+    Assembly,
+    assemble,
+    describe_stages,
+    find_head_folder,
+    is_compiled_by_owner,
+    is_fine_tuned,
+    plan_head,
+)
 from penstock.training.batch_fault import REVISION, describe_batch_fault, find_batch_fault, keep_revision
 from penstock.training.checkpoint import Checkpoint
 from penstock.training.distribution import Worker, WorkerLauncher
-from penstock.training.fine_tuning import describe_stages, find_head_folder, is_fine_tuned, plan_head
 from penstock.training.history import read_history
 from penstock.training.keras_fit import KerasFit, check_monitor
+from penstock.training.keras_state import restored_random_state, set_seed
 from penstock.training.loaders import TrainingLoaders, find_validation
 from penstock.training.progress import SilentWatcher, Watcher
-from penstock.training.random_state import restored_random_state, set_seed
 from penstock.training.recorded_data import read_fields
 from penstock.training.run import Run
 from penstock.training.run_config import RunConfig, store_model

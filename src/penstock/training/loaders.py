@@ -17,7 +17,7 @@ from penstock.dataset import Dataset, Split
 from penstock.errors import TrainingDataError
 from penstock.model.feature import count_images
 from penstock.model.keras_predictor import KerasPredictor
-from penstock.model.unlabelled import Labelled, find_labelled
+from penstock.model.usable_records import Labelled, find_labelled
 from penstock.read.bitmap import Bitmap
 from penstock.settings.loading import LoadOptions, Shuffling
 from penstock.settings.training import TrainOptions

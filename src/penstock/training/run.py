@@ -274,7 +274,7 @@ def make_ensemble(folder: Path, config: RunConfig, members: Sequence[Run]) -> Ru
                 got="another one",
                 advice="Restore the folder of the ensemble.",
             )
-    from penstock.training.average import average_models  # noqa: PLC0415 - imports Keras, as the members did
+    from penstock.training.members import average_models  # noqa: PLC0415 - imports Keras, as the members did
 
     model = average_models(
         [each.model for each in members], first.pipeline, first.tasks, [each.logits for each in members]

@@ -16,9 +16,8 @@ from penstock.model.compatibility import check_model
 from penstock.model.logits import find_logits
 from penstock.model.task import Task
 from penstock.settings.model import ModelOptions
-from penstock.training.average import average_models
-from penstock.training.members import without_part_outputs
-from penstock.training.precision import in_precision
+from penstock.training.keras_state import in_precision
+from penstock.training.members import average_models, without_part_outputs
 from penstock.training.run_config import RunConfig, StoredModel, is_model_function
 from penstock.training.run_files import (
     CONFIG_NAME,

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.foundation.json_form import JsonValue
-from penstock.model.task import Kind, Task
-from penstock.model.temperature import (
+from penstock.model.batch_predictor import (
     MAX_TEMPERATURE,
     MIN_TEMPERATURE,
     NUM_BINS,
@@ -26,6 +25,7 @@ from penstock.model.temperature import (
     compute_sigmoid,
     compute_softmax,
 )
+from penstock.model.task import Kind, Task
 
 USUAL_THRESHOLD: Final = 0.5
 """The second label of two is predicted from this probability on."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from penstock.transform.keep import Keep
     from penstock.transform.number import Scale
     from penstock.transform.output import Output
-    from penstock.transform.sequence import Pad
+    from penstock.transform.padding import Pad
     from penstock.transform.text import Tokenize
 
 __all__ = ["Augment", "Draws", "Encode", "ExpandDate", "Image", "Keep", "Output", "Pad", "Scale", "Tokenize"]
@@ -28,7 +28,7 @@ _MODULES = {
     "Image": "image",
     "Keep": "keep",
     "Output": "output",
-    "Pad": "sequence",
+    "Pad": "padding",
     "Scale": "number",
     "Tokenize": "text",
 }

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import CodedColumn, CodedColumns
 from penstock.decode.row_columns import RowColumns
-from penstock.errors import FieldError, OptionError, PenstockError
+from penstock.errors import FieldError, OptionError, PenstockError, SchemaError
 from penstock.foundation.wording import list_choices, show, unknown_name
+from penstock.schema.array import Sequence as SequenceField
+from penstock.schema.date import Date
 from penstock.schema.field import Field
-from penstock.schema.scalar import Category
+from penstock.schema.scalar import Category, Number
 from penstock.schema.schema import Schema
-from penstock.transform.agreement import check_field
 from penstock.transform.base import Arrays, MeasureLengths, Prepared, Transform
 from penstock.transform.builder import AssembledBatch
 from penstock.transform.draws import Draws
@@ -214,7 +215,7 @@ class Assembly:
                 raise unknown_name(name, schema)
             transform = self.fed.get(name)
             takes_missing = transform is None or transform.takes_missing
-            check_field(name, self.schema[name], schema[name], takes_missing=takes_missing)
+            _check_field(name, self.schema[name], schema[name], takes_missing=takes_missing)
 
     def with_group(self, name: str, members: tuple[str, ...]) -> Assembly:
         """Return an assembly with another group of inputs."""
@@ -411,6 +412,39 @@ class Assembly:
         return OptionError(
             f"group {name!r}", field=member, expected=expected, got=repr(member), advice=advice
         )
+
+
+def _check_field(name: str, fitted: Field, given: Field, *, takes_missing: bool) -> None:
+    """Refuse a field that differs from the one that the pipeline was fitted to.
+
+    `takes_missing`: whether its transform accepts records without a value.
+    """
+    same = type(given) is type(fitted) and all(
+        getattr(given, attribute, None) == getattr(fitted, attribute, None)
+        for attribute in ("dtype", "shape", "unit")
+    )
+    # Pipelines of versions without dates read them as the whole numbers that records hold.
+    same = same or (isinstance(given, Date) and isinstance(fitted, Number) and fitted.dtype == given.dtype)
+    if not same:
+        raise SchemaError(
+            f"field {name!r}",
+            field=name,
+            expected=f"type {fitted.type_name} ({fitted.describe()}), as when the pipeline was fitted",
+            got=f"type {given.type_name} ({given.describe()})",
+            advice="Open the data with the schema of the fitted pipeline, or fit a new pipeline to the data.",
+        )
+    if _can_lack(given) and not _can_lack(fitted) and not takes_missing:
+        raise SchemaError(
+            f"field {name!r}",
+            field=name,
+            expected="a value in each record, as when the pipeline was fitted",
+            got="an optional field",
+            advice="Give the field a default, or fit a new pipeline to the data.",
+        )
+
+
+def _can_lack(field: Field) -> bool:
+    return field.optional and field.default is None and not isinstance(field, SequenceField)
 
 
 def _explain(error: Exception, columns: CodedColumns, fields: Sequence[str], what: str) -> Exception:

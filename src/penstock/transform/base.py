@@ -352,6 +352,19 @@ def misfit(transform: Transform, name: str, field: Field, expected: str, advice:
     )
 
 
+def refuse_gaps(transform: Transform, name: str, source: FitSource, advice: str) -> None:
+    """Refuse a field with missing values during fitting, before the first batch fails."""
+    statistics = source.statistics(name)
+    if statistics.missing:
+        raise OptionError(
+            f"{type(transform).__name__} for field {name!r}",
+            field=name,
+            expected="a value in each record",
+            got=f"{statistics.missing} of {statistics.count + statistics.missing} records without a value",
+            advice=advice,
+        )
+
+
 def check_dtype_name(owner: str, value: object, choices: Collection[str]) -> str:
     """Return the name of an element type, which may be given as NumPy has it."""
     if isinstance(value, (np.dtype, type)):

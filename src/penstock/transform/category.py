@@ -20,8 +20,7 @@ from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.statistics.statistics import is_counted
-from penstock.transform.agreement import refuse_gaps
-from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
+from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted, refuse_gaps
 from penstock.transform.category_codes import Coder, EncodeFit, make_coder
 from penstock.transform.draws import Draws
 from penstock.transform.output import Output

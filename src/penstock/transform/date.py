@@ -23,11 +23,11 @@ from penstock.schema.date import DAY, EXAMPLES, Date, DateUnit, count_date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.transform.base import Arrays, FitSource, Fitted, NativeStep, Transform, misfit, need_fitted
-from penstock.transform.bins import MAX_BINS
-from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
+from penstock.transform.measurement import FilledSource
 from penstock.transform.number import Scale, ScaleFit
 from penstock.transform.output import Output
+from penstock.transform.scale_range import MAX_BINS
 
 DatePart: TypeAlias = Literal["time", "month", "weekday", "hour"]
 

@@ -30,7 +30,6 @@ from penstock.foundation.option_checks import (
 from penstock.foundation.wording import list_choices, override, show
 from penstock.schema.field import Field
 from penstock.schema.scalar import Image as ImageField
-from penstock.transform.agreement import refuse_gaps
 from penstock.transform.augment import Augment, load_augment
 from penstock.transform.base import (
     Arrays,
@@ -41,10 +40,10 @@ from penstock.transform.base import (
     check_dtype_name,
     misfit,
     need_fitted,
+    refuse_gaps,
 )
 from penstock.transform.draws import Draws
-from penstock.transform.image_pixels import ImageResizer
-from penstock.transform.image_size import choose_size
+from penstock.transform.image_size import ImageResizer, choose_size
 from penstock.transform.output import Output
 
 _MAX_SIDE: Final = 1 << 14

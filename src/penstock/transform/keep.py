@@ -24,7 +24,6 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Image, Number
 from penstock.statistics.summary import FieldStatistics
-from penstock.transform.agreement import refuse_gaps
 from penstock.transform.base import (
     Arrays,
     FitSource,
@@ -33,6 +32,7 @@ from penstock.transform.base import (
     check_dtype_name,
     misfit,
     need_fitted,
+    refuse_gaps,
 )
 from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws

@@ -24,7 +24,7 @@ from penstock.transform.date import ExpandDate
 from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
-from penstock.transform.sequence import Pad
+from penstock.transform.padding import Pad
 from penstock.transform.text import Tokenize
 
 IDENTIFIES: Final = "it identifies records"

@@ -33,12 +33,11 @@ from penstock.schema.scalar import Number
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.summary import FieldStatistics
 from penstock.transform.base import Arrays, FitSource, Fitted, misfit, need_fitted
-from penstock.transform.bins import MAX_BINS, find_edges
-from penstock.transform.default import FilledSource
 from penstock.transform.draws import Draws
+from penstock.transform.measurement import FilledSource
 from penstock.transform.output import DTYPES, Output
 from penstock.transform.padding import Padded, step_shape
-from penstock.transform.scale_range import Span, find_span
+from penstock.transform.scale_range import MAX_BINS, Span, find_edges, find_span
 
 # The core scales float32, float64, int64, int32 and uint8; other types are first cast to a wider one.
 _VIA = {

@@ -1,4 +1,4 @@
-"""`Pipeline`: the fitted transforms of a data set.
+"""`Pipeline`: the fitted transforms of a data set, and pipelines with fewer fields or other transforms.
 
 In: decoded columns. Out: inputs, targets and weights: dicts of arrays by name, whose types and shapes are
 known before the first batch.
@@ -7,11 +7,11 @@ known before the first batch.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from penstock.columns import CodedColumns
-from penstock.errors import NotPicklableError, OptionError
+from penstock.errors import NotPicklableError, OptionError, TrainingDataError
 from penstock.foundation.html import display_safely, make_block, make_table
 from penstock.foundation.wording import show, unknown_name
 from penstock.read.bitmap import Bitmap
@@ -33,8 +33,7 @@ from penstock.transform.pipeline_json import load_pipeline, read_pipeline, write
 from penstock.transform.vocabulary import Entry
 
 _MAX_CELL_CHARS = 60
-
-
+_MOST_EXPLAINED: Final = 3  # fields that are left out
 _HEADER: Final = ("output", "role", "array", "from", "by")
 
 
@@ -352,3 +351,44 @@ def _as_names(owner: str, fields: object) -> tuple[str, ...]:
     if not names or not all(isinstance(name, str) for name in names):
         raise OptionError(f"fields of {owner}", expected="a list of names", got=show(fields))
     return names
+
+
+def refuse_no_inputs(warnings: Sequence[str]) -> TrainingDataError:
+    """Return the error for a pipeline without inputs.
+
+    `warnings`: sentences about the fields that are left out without being asked for.
+    """
+    advice = "Every field is dropped or has another role: keep at least one field as input."
+    if warnings:
+        shown = [f"{text[0].upper()}{text[1:].removesuffix('.')}." for text in warnings[:_MOST_EXPLAINED]]
+        advice = " ".join(shown)
+    return TrainingDataError(
+        "inputs of the pipeline", expected="at least one input", got="no input", advice=advice
+    )
+
+
+def without_targets(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline with the same inputs, without targets and weights."""
+    return Pipeline(pipeline.assembly.without_roles("target", "weight"), pipeline.notes)
+
+
+def without_weights(pipeline: Pipeline) -> Pipeline:
+    """Return a pipeline with the same inputs and targets, without weights."""
+    return Pipeline(pipeline.assembly.without_roles("weight"), pipeline.notes)
+
+
+def without_fields(pipeline: Pipeline, names: Collection[str], reason: str = "") -> Pipeline:
+    """Return a pipeline without some fields and groups of them; the reason is for the notes."""
+    notes = {**pipeline.notes, **(dict.fromkeys(names, reason) if reason else {})}
+    return Pipeline(pipeline.assembly.without_fields(names), notes)
+
+
+def with_transforms(pipeline: Pipeline, transforms: Mapping[str, Transform]) -> Pipeline:
+    """Return a pipeline with other fitted transforms for some of its fields."""
+    return Pipeline(pipeline.assembly.with_transforms(transforms), pipeline.notes)
+
+
+def check_inputs(pipeline: Pipeline) -> None:
+    """Refuse a pipeline that has no input."""
+    if not pipeline.inputs:
+        raise refuse_no_inputs(pipeline.warnings)

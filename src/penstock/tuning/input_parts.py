@@ -34,8 +34,7 @@ from penstock.training.run_facts import PartChoice, PartTrial
 from penstock.training.run_state import STATE_NAME
 from penstock.training.train_plan import Chosen, TrainPlan
 from penstock.transform.image import Image
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import with_transforms, without_fields
+from penstock.transform.pipeline import Pipeline, with_transforms, without_fields
 from penstock.tuning.trial import MIN_VALIDATION, Trial, fit_and_predict, run_trial
 
 MOST_RECORDS: Final = 8_000

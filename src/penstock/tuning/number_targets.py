@@ -27,8 +27,7 @@ from penstock.training.run_facts import NumberChoice
 from penstock.training.train_plan import TrainPlan
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import without_fields
+from penstock.transform.pipeline import Pipeline, without_fields
 from penstock.tuning.pipeline_fitter import PipelineFitter
 from penstock.tuning.trial import MIN_VALIDATION, run_trial
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import NonFiniteError
+from penstock.model.batch_predictor import SMALLEST_CHANCE
 from penstock.model.task import Task
-from penstock.model.temperature import SMALLEST_CHANCE
 from penstock.score.scores import Number, score_main
 from penstock.training.fit import Fit
 from penstock.training.train_plan import TrainPlan

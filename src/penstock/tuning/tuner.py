@@ -1,6 +1,7 @@
 """The choices before a new run: how numbers are learned, and which inputs are used, by trials on validation.
 
-In: a plan, and what fits its pipeline again. Out: the plan with what was chosen, and notes.
+In: a plan, and an object that fits its pipeline again. Out: the plan with the choices, and notes. A run that
+has started keeps its choices: they are read from its `run.yaml`, and options that ask for others are refused.
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Final
 
+from penstock.errors import StateError
+from penstock.settings.training import TrainOptions
 from penstock.training.assembly import is_compiled_by_owner
 from penstock.training.progress import Watcher
+from penstock.training.run_config import RunConfig
+from penstock.training.run_files import CONFIG_NAME
 from penstock.training.train_plan import Chosen, TrainPlan
 from penstock.transform.class_codes import describe_classes
 from penstock.transform.pipeline import Pipeline
-from penstock.tuning.image_fields import note_augmentation
 from penstock.tuning.input_parts import choose_parts
 from penstock.tuning.number_targets import choose_numbers, describe_choice
-from penstock.tuning.pipeline_fitter import PipelineFitter
+from penstock.tuning.pipeline_fitter import IMAGE_OPTIONS, PipelineFitter, note_augmentation
 from penstock.tuning.repeated_texts import note_repeated_texts
 
 _log = logging.getLogger("penstock")
@@ -85,3 +90,36 @@ def _note_classes(pipeline: Pipeline) -> Iterator[str]:
     for name, classes in pipeline.classes.items():
         if isinstance(classes[0], int) and classes != tuple(range(len(classes))):
             yield f"Codes of the classes of {name!r}: {describe_classes(classes)}."
+
+
+_CHOSEN: Final = ("target_scale", "number_loss", "parts")  # "auto" by default
+
+
+def recall_choices(config: RunConfig) -> Chosen:
+    """Return the choices of a run before it started, from its `run.yaml`."""
+    facts = config.facts
+    return Chosen(facts.numbers, facts.parts, 0.0 if facts.seconds is None else facts.seconds.trials)
+
+
+def recall_losses(config: RunConfig) -> dict[str, str]:
+    """Return the losses that a run chose for its targets of numbers, from its `run.yaml`."""
+    return {name: each.loss for name, each in config.facts.numbers.items() if each.loss == "huber"}
+
+
+def refuse_other_choices(folder: Path, known: RunConfig, options: TrainOptions) -> None:
+    """Refuse another scale or loss of numbers, other parts or other images, for a run that has started."""
+    for name in (*_CHOSEN, *IMAGE_OPTIONS):
+        stored = getattr(known.train, name)
+        given = getattr(options, name) if name in options.given else stored
+        if _normalize(name, given) != _normalize(name, stored):
+            advice = "Resume with the value that the run was started with, or start a new run."
+            path = folder / CONFIG_NAME
+            expected = "no value" if stored is None else stored
+            raise StateError(f"{name} of the run", path=path, expected=expected, got=given, advice=advice)
+
+
+def _normalize(name: str, value: Any) -> Any:
+    """Return a size of images, or parts in any order, as JSON has them."""
+    if name == "parts" and value not in ("auto", "all"):
+        return [value] if isinstance(value, str) else sorted(value)
+    return list(value) if isinstance(value, tuple) else [value, value] if isinstance(value, int) else value

@@ -24,7 +24,7 @@ from penstock.columns import Pictures
 from penstock.decode.pixels import SliceImages
 from penstock.errors import FieldError, OptionError, TooManySkippedError, WriteError
 from penstock.transform import Output
-from penstock.transform.image_pixels import ImageResizer
+from penstock.transform.image_size import ImageResizer
 from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 

@@ -67,7 +67,7 @@ def test_every_flag_and_command_of_a_text_exists() -> None:
 _COMMAND_LINE_ONLY = (
     *("cli/", "view/", "examples/", "jobs/bench/", "jobs/check/", "jobs/model_file.py"),
     "settings/",
-    *("plan/plan_file.py", "training/run_files.py", "model/code.py"),
+    *("plan/plan_file.py", "training/run_files.py", "model/design.py"),
 )
 _MARK = re.compile(r"`((?:[a-z_]+=|ps\.[a-z_]+\(|Pipeline\.fit\(|ModelOptions\()[^`]+)`")
 

@@ -12,12 +12,12 @@ from penstock.cli.evaluate import print_evaluation
 from penstock.cli.next_command import repeat_words
 from penstock.errors import OptionError
 from penstock.model.task import Task
-from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.evaluation import Evaluation, SliceScores
 from penstock.score.intervals import CalibratedError, find_intervals
 from penstock.score.mistakes import Mistake
 from penstock.score.score_text import MEANINGS
 from penstock.score.scores import score, score_baseline
+from penstock.score.target_figures import describe_classes, describe_confusion
 from penstock.settings.advice import to_flags
 from penstock.settings.command_line import parse
 from penstock.settings.commands import EVALUATE

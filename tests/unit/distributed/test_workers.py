@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.batch.arguments import check_shares
+from penstock.batch.batch_plan import check_shares
 from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 
 pytest.importorskip("keras")

@@ -16,7 +16,7 @@ from penstock.export.onnx_format import FILE_NAME, OnnxPredictor  # noqa: E402
 from penstock.export.parts import Parts  # noqa: E402
 from penstock.model.keras_predictor import KerasPredictor  # noqa: E402
 from penstock.model.task import find_tasks  # noqa: E402
-from penstock.training.average import average_models  # noqa: E402
+from penstock.training.members import average_models  # noqa: E402
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
 from penstock.export.raw_inputs import RawInput, RawReader, encode_rows, loosen_schema, name_tensor
 from penstock.schema.declaration import find_forms
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import without_targets
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ pytest.importorskip("keras")
 from penstock.export.raw_inputs import encode_rows  # noqa: E402
 from penstock.export.saved_model import make_preprocessing  # noqa: E402
 from penstock.export.serve_rows import _decode  # noqa: E402
-from penstock.transform.pipeline_parts import without_targets  # noqa: E402
+from penstock.transform.pipeline import without_targets  # noqa: E402
 
 
 def fit(folder, rows, fields=None, **transforms):

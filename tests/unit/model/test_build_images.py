@@ -11,10 +11,10 @@ from built_models import NUM_ROWS, YES, build_both, list_layers, make_pipeline, 
 from fit_sources import numbers, strings
 from penstock.errors import OptionError
 from penstock.fields import Image, Tensor
-from penstock.model.backbones import BACKBONES
 from penstock.model.build import build_model
-from penstock.model.code import write_model
+from penstock.model.design import write_model
 from penstock.model.encoder.grid import count_stages, plan_stages
+from penstock.model.feature import BACKBONES
 from penstock.settings.model import ModelOptions
 from penstock.transform import Image as Decode
 from penstock.transform import Keep

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import NoSuchPathError, OptionError, SchemaError
 from penstock.foundation.json_form import Document, JsonValue
-from penstock.model.backbones import BACKBONES
+from penstock.model.feature import BACKBONES
 from penstock.model.presets import fill_in_preset, read_model_options
 from penstock.settings import model
 from penstock.settings.model import ModelOptions

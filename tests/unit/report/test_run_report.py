@@ -20,7 +20,7 @@ from penstock.shards.staging.lock import OWNER_NAME
 from penstock.training.history import write_history
 from penstock.training.run_config import RunConfig
 from penstock.training.run_files import CONFIG_NAME
-from penstock.transform.pipeline_parts import without_fields
+from penstock.transform.pipeline import without_fields
 from raising import raises_with
 from report_pages import check_page
 from run_tables import write_tables

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from penstock.model.task import Task
-from penstock.score.class_report import describe_classes, describe_confusion
 from penstock.score.scores import (
     CLASS_SCORES,
     NUMBER_SCORES,
@@ -16,6 +15,7 @@ from penstock.score.scores import (
     score_baseline,
     score_main,
 )
+from penstock.score.target_figures import describe_classes, describe_confusion
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c", "d"))

@@ -17,7 +17,7 @@ from penstock.training.batch_fault import (
 )
 from penstock.training.run_config import RunConfig
 from penstock.training.run_facts import HELD_OUT, RunFacts
-from penstock.transform.pipeline_parts import without_fields
+from penstock.transform.pipeline import without_fields
 
 pytest.importorskip("keras")
 

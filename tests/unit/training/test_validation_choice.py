@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import SchemaError
+from penstock.model.batch_predictor import compute_sigmoid, compute_softmax
 from penstock.model.task import Task
-from penstock.model.temperature import compute_sigmoid, compute_softmax
 from penstock.score.scores import score
 from penstock.training.run_config import RunConfig
 from penstock.training.validation_choice import (

@@ -19,7 +19,7 @@ from penstock.training.fit import Fit  # noqa: E402
 from penstock.training.loaders import LoaderPlan  # noqa: E402
 from penstock.training.run_facts import PartChoice, PartTrial  # noqa: E402
 from penstock.training.train_plan import TrainPlan  # noqa: E402
-from penstock.transform.pipeline_parts import without_fields  # noqa: E402
+from penstock.transform.pipeline import without_fields  # noqa: E402
 from penstock.tuning import input_parts, trial  # noqa: E402
 from penstock.tuning.input_parts import PartLosses, remove_parts  # noqa: E402
 from penstock.tuning.trial import compute_losses  # noqa: E402

@@ -9,7 +9,7 @@ import penstock as ps
 from penstock.errors import NoSuchPathError, StateError
 from penstock.jobs.given_dataset import Declaration
 from penstock.training.left_out import LeftOutPart
-from penstock.transform.pipeline_parts import without_fields
+from penstock.transform.pipeline import without_fields
 from penstock.view.opened_data import open_data
 from record_files import example, write_plain
 from run_tables import write_tables

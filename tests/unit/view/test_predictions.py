@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import OptionError, StateError
 from penstock.model.task import Task
-from penstock.model.unlabelled import Labelled
+from penstock.model.usable_records import Labelled
 from penstock.score.split_predictions import SplitPredictions
 from penstock.view import predictions as module
 from penstock.view.opened_data import open_data

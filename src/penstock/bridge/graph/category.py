@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from penstock.bridge.graph.parse import read_lists, read_ragged, read_values
-from penstock.bridge.graph.sequence import pad_lists
-from penstock.bridge.graph.site import Site, tf
+from penstock.bridge.graph.number import pad_lists
+from penstock.bridge.graph.site import Site, read_lists, read_ragged, read_values, tf
 from penstock.codegen.program import Term
 from penstock.transform.base import need_fitted
 from penstock.transform.category import Encode
 from penstock.transform.category_codes import NO_CODE, UNKNOWN_ERROR, EncodeFit
-from penstock.transform.padding import Padded
-from penstock.transform.sequence import Pad
+from penstock.transform.padding import Pad, Padded
 from penstock.transform.text import Tokenize
 from penstock.transform.vocabulary import Entry
 

@@ -19,8 +19,7 @@ from penstock.bridge.graph.orientation import (
     find_jpeg_exif,
     find_png_chunk,
 )
-from penstock.bridge.graph.parse import read_values
-from penstock.bridge.graph.site import Lack, Page, Site, tf
+from penstock.bridge.graph.site import Lack, Page, Site, read_values, tf
 from penstock.codegen.program import StatementBlock, Term, define_function, function, lift
 from penstock.schema.scalar import Image as ImageField
 from penstock.transform.base import need_fitted

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from penstock.bridge.graph.category import write_encode, write_tokenize
-from penstock.bridge.graph.date import write_expand_date
 from penstock.bridge.graph.files import GraphSource, define_options, write_dataset
 from penstock.bridge.graph.image import write_image
-from penstock.bridge.graph.number import write_keep, write_scale
-from penstock.bridge.graph.sequence import write_pad
+from penstock.bridge.graph.number import write_expand_date, write_keep, write_pad, write_scale
 from penstock.bridge.graph.site import Page, Site, refuse_field, tf
 from penstock.codegen.program import StatementBlock, Term, define_function
 from penstock.codegen.program_text import write_program
@@ -32,9 +30,8 @@ from penstock.transform.image import Image
 from penstock.transform.keep import Keep
 from penstock.transform.number import Scale
 from penstock.transform.output import Output
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import check_inputs
-from penstock.transform.sequence import Pad
+from penstock.transform.padding import Pad
+from penstock.transform.pipeline import Pipeline, check_inputs
 from penstock.transform.text import Tokenize
 
 _Write = Callable[[Site, Any], dict[str, Term]]

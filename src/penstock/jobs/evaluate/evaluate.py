@@ -40,8 +40,7 @@ from penstock.training.left_out import read_parts
 from penstock.training.run import Run, open_run
 from penstock.training.run_facts import HELD_OUT
 from penstock.training.run_state import read_train_fingerprint
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import without_targets, without_weights
+from penstock.transform.pipeline import Pipeline, without_targets, without_weights
 
 USUAL_SPLIT: Final = "test"
 _TASK_BATCHES: Final = 4  # of a task on Ray: a sample for the importance of inputs has few

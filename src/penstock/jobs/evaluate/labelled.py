@@ -36,8 +36,8 @@ from penstock.jobs.predict.new_rows import (
     list_refusals,
 )
 from penstock.jobs.predict.raw_layout import Recipe
-from penstock.model.finite_values import find_faults
 from penstock.model.task import Task
+from penstock.model.usable_records import find_faults
 from penstock.schema.field import Field
 from penstock.schema.scalar import MISSING_LABELS, Image
 from penstock.schema.schema import Schema

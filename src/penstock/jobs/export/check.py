@@ -41,8 +41,7 @@ from penstock.model.task import Task
 from penstock.settings.prediction import ExportOptions
 from penstock.training.run import Run
 from penstock.transform.image import Image as ImageTransform
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import Pipeline, without_targets
 
 TOLERANCE: Final = 1e-5
 """Largest accepted difference of probabilities, and of numbers relative to their size: each to itself, or to

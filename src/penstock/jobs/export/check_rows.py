@@ -28,15 +28,14 @@ from penstock.jobs.given_dataset import open_as_trained
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_rows import DataBlock, choose_batch_size
 from penstock.jobs.predict.raw_layout import Recipe
-from penstock.model.finite_values import find_faults
+from penstock.model.usable_records import find_faults
 from penstock.schema.schema import Schema
 from penstock.settings.prediction import CHECKED_ROWS, PredictOptions
 from penstock.source.recognition import is_dataset
 from penstock.training.run import Run
 from penstock.transform.base import need_fitted
 from penstock.transform.image import Image
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import Pipeline, without_targets
 
 FILE: Final = "rows.tfrecord"
 _SCHEMA: Final = "schema.json"

@@ -21,8 +21,7 @@ from penstock.jobs.export.check_rows import IMAGES, open_rows
 from penstock.jobs.model_file import load_model
 from penstock.model.batch_predictor import BatchPredictor
 from penstock.transform.image import Image
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import Pipeline, without_targets
 
 ANSWERS: Final = "answers.npz"
 

@@ -23,7 +23,7 @@ from penstock.columns import CodedColumn, CodedColumns, take_rows
 from penstock.decode.row_columns import NativeRows
 from penstock.errors import FieldError, PenstockError, TooManySkippedError
 from penstock.foundation.process import count_cores
-from penstock.model.finite_values import find_faults
+from penstock.model.usable_records import find_faults
 from penstock.settings.groups import OnError
 from penstock.transform.assembly import Faults
 from penstock.transform.builder import BatchBuilder

@@ -28,8 +28,7 @@ from penstock.training.recorded_data import RecordedData
 from penstock.training.run import Run, open_run
 from penstock.training.run_files import CONFIG_NAME, copy_run
 from penstock.transform.map import MapFunction
-from penstock.transform.pipeline import Pipeline
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import Pipeline, without_targets
 
 
 class Trained(Protocol):

@@ -22,10 +22,9 @@ from penstock.settings.model import ModelOptions
 from penstock.training.assembly import is_compiled_by_owner
 from penstock.training.batch_fault import find_batch_fault
 from penstock.training.fit import Fit
+from penstock.training.keras_state import in_precision, restored_random_state, seeded
 from penstock.training.loaders import TrainingLoaders
-from penstock.training.precision import in_precision
 from penstock.training.progress import MemberWatcher
-from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import Run, combine_digests, make_ensemble
 from penstock.training.run_config import RunConfig, store_model
 from penstock.training.run_facts import RunFacts, RunSeconds

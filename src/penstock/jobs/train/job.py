@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from penstock.batch.arguments import check_shares
+from penstock.batch.batch_plan import check_shares
 from penstock.distributed.workers import Launcher, make_launcher
 from penstock.errors import OptionError, StateError
 from penstock.format.manifest import load_manifest

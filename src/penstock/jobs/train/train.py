@@ -38,10 +38,9 @@ from penstock.source.recognition import is_dataset
 from penstock.training.assembly import is_compiled_by_owner
 from penstock.training.display import showing_progress
 from penstock.training.fit import Fit
+from penstock.training.keras_state import in_precision, restored_random_state, seeded
 from penstock.training.loaders import HeldOut, find_hold_out, find_validation
-from penstock.training.precision import in_precision
 from penstock.training.progress import MemberWatcher, Watcher
-from penstock.training.random_state import restored_random_state, seeded
 from penstock.training.run import Run
 from penstock.training.run_config import RunConfig, StoredModel, is_model_function
 from penstock.training.run_files import (
@@ -54,10 +53,8 @@ from penstock.training.run_files import (
 )
 from penstock.training.train_plan import COMPILED, TrainPlan
 from penstock.transform.pipeline import Pipeline
-from penstock.tuning.choices import recall_choices, recall_losses, refuse_other_choices
-from penstock.tuning.image_fields import check_image_encoder, refuse_image_options
-from penstock.tuning.pipeline_fitter import PipelineFitter
-from penstock.tuning.tuner import Tuner
+from penstock.tuning.pipeline_fitter import PipelineFitter, check_image_encoder, refuse_image_options
+from penstock.tuning.tuner import Tuner, recall_choices, recall_losses, refuse_other_choices
 
 _log = logging.getLogger("penstock")
 

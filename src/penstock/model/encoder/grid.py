@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from penstock.codegen.program import Term, lift
-from penstock.model.backbones import BACKBONES, Scaling
 from penstock.model.blueprint import INPUTS, LAYERS, OPS, Blueprint, cast_float
-from penstock.model.feature import Feature
+from penstock.model.feature import BACKBONES, Feature, Scaling
 
 _UNKNOWN_SIDE: Final = 64
 # Of the residual network. On photos, 3,400 of two and 905 of five classes, four stages of one block were as

@@ -10,7 +10,7 @@ from image_files import png, scene
 from penstock.errors import ExportError
 from penstock.jobs.export.check import _check_images, _compare, _find_input, _find_steps
 from penstock.model.task import Task
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import without_targets
 
 CHANCE = Task("y", "binary", ("no", "yes"))
 NUMBER = Task("y", "regression")

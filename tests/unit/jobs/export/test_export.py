@@ -22,7 +22,7 @@ from penstock.jobs.export import check as check_module  # noqa: E402
 from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
 from penstock.training.run import make_ensemble  # noqa: E402
 from penstock.training.run_config import RunConfig  # noqa: E402
-from penstock.transform.pipeline_parts import without_targets  # noqa: E402
+from penstock.transform.pipeline import without_targets  # noqa: E402
 
 
 @pytest.fixture(scope="module")

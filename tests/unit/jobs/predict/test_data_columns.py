@@ -18,7 +18,7 @@ from penstock.settings.groups import StoredImages, TextFiles
 from penstock.source.block import Block
 from penstock.source.opening import open_source
 from penstock.transform.output import Output
-from penstock.transform.pipeline_parts import without_targets
+from penstock.transform.pipeline import without_targets
 
 PHOTO = png(scene(4, 5))
 CELLS = {

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from penstock.bridge.graph.files import find_source
-from penstock.bridge.graph.parse import find_default
 from penstock.bridge.graph.program import make_program
+from penstock.bridge.graph.site import find_default
 from penstock.columns import Payload
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError, PayloadError

@@ -23,7 +23,7 @@ from penstock.training.display import showing_progress
 from penstock.training.progress import Watcher
 from penstock.training.run_config import RunConfig, is_model_function, store_model
 from penstock.training.run_files import CONFIG_NAME
-from penstock.tuning.choices import refuse_other_choices
+from penstock.tuning.tuner import refuse_other_choices
 
 if TYPE_CHECKING:
     from penstock.jobs.train.cross_validation.folds import CrossValidation  # reads and writes tables

@@ -11,8 +11,8 @@ from penstock.columns import Dense
 from penstock.errors import OptionError, SchemaError
 from penstock.fields import Number, Tensor
 from penstock.transform import Scale
-from penstock.transform.bins import find_edges, find_frequent
 from penstock.transform.pipeline import Pipeline
+from penstock.transform.scale_range import find_edges, find_frequent
 
 
 def test_few_distinct_values_are_the_edges():

@@ -6,9 +6,14 @@ import numpy as np
 import pytest
 
 from penstock.model.task import Task
-from penstock.score.class_report import describe_confusion
-from penstock.score.curves import MOST_CURVES, MOST_POINTS, MOST_RESIDUALS, describe_curves
 from penstock.score.scores import score
+from penstock.score.target_figures import (
+    MOST_CURVES,
+    MOST_POINTS,
+    MOST_RESIDUALS,
+    describe_confusion,
+    describe_curves,
+)
 
 BINARY = Task("adopted", "binary", ("no", "yes"))
 CLASSES = Task("breed", "multiclass", ("a", "b", "c"))

@@ -8,7 +8,7 @@ from penstock.model.batch_predictor import _convert_output
 from penstock.model.task import Task
 
 tf = pytest.importorskip("tensorflow")
-from penstock.export.served_outputs import plan_outputs  # noqa: E402
+from penstock.export.saved_model import plan_outputs  # noqa: E402
 
 RNG = np.random.default_rng(2)
 LOGITS = RNG.normal(0, 3, (6, 3)).astype(np.float32)

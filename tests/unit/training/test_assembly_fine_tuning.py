@@ -15,7 +15,7 @@ from raising import containing
 from training_data import Listener
 
 pytest.importorskip("keras")
-from penstock.training.fine_tuning import count_head_epochs
+from penstock.training.assembly import count_head_epochs
 
 SIZE = 32
 

@@ -10,7 +10,7 @@ from run_tables import read_tables
 from training_data import Interruption, Listener, interrupt_after
 
 keras = pytest.importorskip("keras")
-from penstock.training.precision import in_precision  # noqa: E402
+from penstock.training.keras_state import in_precision  # noqa: E402
 
 SMALL = ps.options.ModelOptions(preset="small", units=(8,), members=2)
 OPTIONS = {"epochs": 2, "batch_size": 16, "seed": 5, "patience": None, "checkpoint_steps": 1}

@@ -22,7 +22,7 @@ from built_models import (
 from fit_sources import lists, nested, numbers, strings
 from penstock.fields import Category, Image, Number, Sequence, Tensor, Text
 from penstock.foundation.json_form import Document, JsonValue
-from penstock.model.code import write_model
+from penstock.model.design import write_model
 from penstock.model.presets import read_model_options
 from penstock.settings.model import ModelOptions
 from penstock.transform import Encode, Keep, Pad, Scale, Tokenize

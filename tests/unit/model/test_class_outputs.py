@@ -17,9 +17,9 @@ from penstock.transform import Keep
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.model import labels  # noqa: E402
+from penstock.model import class_outputs  # noqa: E402
+from penstock.model.class_outputs import check_labels, read_tasks  # noqa: E402
 from penstock.model.compatibility import check_model  # noqa: E402
-from penstock.model.labels import check_labels, read_tasks  # noqa: E402
 
 layers = keras.layers
 
@@ -85,7 +85,7 @@ def test_label_outside_the_classes_is_named(table, values, facts):
 
 
 def test_labels_are_read_block_by_block_and_missing_ones_passed_over(table, monkeypatch):
-    monkeypatch.setattr(labels, "_BLOCK_ROWS", 2)
+    monkeypatch.setattr(class_outputs, "_BLOCK_ROWS", 2)
     pipeline = fit(table, ("left",), (), stars=Keep("float32", missing=0))
     model = make_model(3, "sparse_categorical_crossentropy")
     split = Column([0, 9, 2, 1, 7], [True, False, True, True, True])

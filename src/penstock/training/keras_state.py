@@ -1,6 +1,7 @@
-"""Random state around a run: set where a model is built, and restored where the caller continues.
+"""Global state around a run: random state and precision, set where a model is built, and restored afterwards.
 
-In: a seed. Out: context managers. Python, NumPy, Keras and its backend have separate random states.
+In: a seed, or the option `precision`. Out: context managers. Python, NumPy, Keras and its backend have
+separate random states. Layers take the precision of Keras' dtype policy when they are created, and keep it.
 """
 
 from __future__ import annotations
@@ -112,3 +113,32 @@ def _remember_torch() -> Callable[[], None] | None:
     torch: Any = sys.modules["torch"]
     state = torch.get_rng_state()
     return lambda: torch.set_rng_state(state)
+
+
+_POLICIES: Final = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
+
+
+@contextmanager
+def in_precision(precision: str | None) -> Iterator[None]:
+    """Create layers inside with a precision, and restore the policy of Keras afterwards.
+
+    With "bfloat16", layers compute in bfloat16, and their weights are float32. Losses and metrics are float32
+    in any case, as they do not follow the policy, and so are the output layers of built models.
+
+    `precision`: "float32", "bfloat16", or None for the current policy.
+
+    Example:
+        >>> with in_precision("bfloat16"):
+        ...     layer = keras.layers.Dense(1)
+        >>> layer.compute_dtype, layer.variable_dtype
+        ('bfloat16', 'float32')
+    """
+    if precision is None:
+        yield
+        return
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(_POLICIES[precision])
+    try:
+        yield
+    finally:
+        keras.config.set_dtype_policy(before)

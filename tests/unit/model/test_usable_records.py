@@ -5,8 +5,8 @@ import pytest
 
 import penstock as ps
 from penstock.errors import FieldError
-from penstock.model import finite_values
-from penstock.model.finite_values import check_finite
+from penstock.model import usable_records
+from penstock.model.usable_records import check_finite
 from penstock.transform import Scale
 from raising import mentions
 
@@ -62,7 +62,7 @@ def test_finite_numbers_are_taken_without_reading_them(tmp_path, monkeypatch):
     ],
 )
 def test_field_with_some_is_refused_with_its_records(tmp_path, monkeypatch, name, rows, phrase):
-    monkeypatch.setattr(finite_values, "_BLOCK_ROWS", 3)
+    monkeypatch.setattr(usable_records, "_BLOCK_ROWS", 3)
     data = write(tmp_path / "set", **{name: rows})
     assert mentions(
         refuse(data),

@@ -14,7 +14,7 @@ from penstock.settings.model import ModelOptions
 from penstock.settings.training import TrainCall, TrainOptions
 from penstock.transform import Augment, Image
 from penstock.transform.kinds import load_override
-from penstock.tuning.image_fields import check_image_encoder, refuse_image_options, set_images
+from penstock.tuning.pipeline_fitter import check_image_encoder, refuse_image_options, set_images
 from raising import raises_with
 from training_data import Listener
 

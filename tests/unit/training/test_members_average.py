@@ -8,7 +8,7 @@ from penstock.model.task import find_tasks
 
 keras = pytest.importorskip("keras")
 from penstock.model.keras_predictor import KerasPredictor  # noqa: E402
-from penstock.training.average import average_models  # noqa: E402
+from penstock.training.members import average_models  # noqa: E402
 
 X = np.array([-1.0, 0.0, 2.0], np.float32)
 

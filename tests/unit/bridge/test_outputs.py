@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.bridge.structure import Arrangement
+from penstock.bridge.outputs import Arrangement
 from penstock.errors import OptionError
 from penstock.transform.output import Output
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 keras = pytest.importorskip("keras")
-from penstock.training.random_state import restored_random_state, seeded  # noqa: E402
+from penstock.training.keras_state import restored_random_state, seeded  # noqa: E402
 
 
 def draw():
