@@ -16,8 +16,7 @@ import numpy as np
 
 import penstock as ps
 from distributed_worker import BUCKET, CSV_NAME, DATASET
-from penstock.format.combined_index import COMBINED_NAME, iter_combined
-from penstock.format.index import FRAME_BYTES
+from penstock.format.index import COMBINED_NAME, FRAME_BYTES, iter_combined
 from penstock.format.manifest import load_manifest
 
 # Goes up when the same parameters would give other data.

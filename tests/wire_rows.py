@@ -17,7 +17,7 @@ import penstock as ps
 from core_reading import Refused, check_payloads, expect_outcomes, read_outcomes
 from oracle_protobuf import Value
 from penstock.columns import Columns, Dense, Ragged
-from penstock.decode.status import describe_malformed
+from penstock.decode.losses import describe_malformed
 from penstock.errors import CorruptRecordError
 from penstock.schema.schema import Schema
 from raising import containing

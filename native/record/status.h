@@ -1,4 +1,4 @@
-// Faults of a record. Numbers cross into Python (decode/status.py turns them into errors): append, never
+// Faults of a record. Numbers cross into Python (decode/losses.py turns them into errors): append, never
 // renumber.
 #pragma once
 

@@ -21,8 +21,7 @@ from penstock.format.entry import canonical_split
 from penstock.format.manifest import Manifest
 from penstock.foundation.html import Html, display_safely, make_block, make_line, make_table
 from penstock.foundation.wording import show, unknown_name
-from penstock.read.opened_files import OpenedFiles
-from penstock.read.origin import Origin
+from penstock.read.opened_files import OpenedFiles, Origin
 from penstock.read.rows import Rows, fingerprint_rows
 from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema, draw_fields

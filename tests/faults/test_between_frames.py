@@ -3,7 +3,7 @@
 import pytest
 
 import penstock as ps
-from penstock.decode.status import describe_malformed
+from penstock.decode.losses import describe_malformed
 from penstock.errors import CorruptRecordError, NotTFRecordError
 from raising import containing, raises_with
 from record_files import (

@@ -24,7 +24,7 @@ from penstock.shards import request
 from penstock.shards.conversion import Conversion
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.opening import open_source
-from penstock.storage.cache_folder import cache_path
+from penstock.storage.cache import cache_path
 from penstock.storage.open_file import OpenFile
 from raising import containing
 from staged_writing import fingerprint

@@ -5,7 +5,7 @@ import pytest
 import penstock as ps
 from core_reading import check_payloads, expect_outcomes, read_outcomes
 from oracle_protobuf import protobuf_sequence_example
-from penstock.decode.status import describe_malformed
+from penstock.decode.losses import describe_malformed
 from penstock.errors import CorruptRecordError
 from raising import containing, raises_with
 from record_files import open_split, write_plain

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from penstock.encode.column import encode_column
 from penstock.jobs.convert.convert import plan_conversion
 from penstock.plan.planner import PlanOverrides
-from penstock.plan.styled_numbers import FORMATS
+from penstock.plan.styled_texts import FORMATS
 from penstock.schema.declaration import ColumnDeclaration
 from penstock.settings.conversion import ConvertOptions
 from penstock.settings.groups import StoredImages, TextFiles

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.read.bitmap import Bitmap
-from penstock.read.mixed_order import MixedOrder
-from penstock.read.order import SplitOrder, shard_slice
+from penstock.read.order import MixedOrder, SplitOrder, shard_slice
 
 SEEDS = st.integers(0, 2**64 - 1)
 EPOCHS = st.integers(0, 2**31)

@@ -20,7 +20,7 @@ from penstock.source.spreadsheet import MAX_CELLS, MAX_ROWS
 from penstock.source.spreadsheet import MAX_COLUMNS as MAX_SHEET_COLUMNS
 from penstock.source.tar import MAX_HEADER_BYTES
 from penstock.source.webdataset import MAX_EXTENSIONS
-from penstock.storage.cache_folder import MAX_INFLATED_BYTES
+from penstock.storage.cache import MAX_INFLATED_BYTES
 from penstock.storage.compression import MAX_RATIO
 from penstock.storage.named_files import MAX_FILE_BYTES
 from penstock.storage.request_threads import MAX_REQUESTS

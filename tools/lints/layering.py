@@ -102,7 +102,7 @@ HEAVY = {
     "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts", "report.model_drawing"),
     "markupsafe": ("report.charts", "report.model_drawing"),  # comes with jinja2
-    "IPython": ("foundation.notebook",),  # loaded in a notebook alone, where it is loaded already
+    "IPython": ("foundation.html",),  # loaded in a notebook alone, where it is loaded already
     "yaml": (
         "foundation.safe_yaml",
         "plan.plan_file",
@@ -266,7 +266,7 @@ ASK_FOR_FOLDERS = {
     "jobs.train.run_folder.store_run",
     "read.dataset_files",
     "read.opened_files",
-    "read.remote_opening",
+    "read.remote_shards",
     "shards.staging.staging",
     "source.listing",
     "source.recognition",

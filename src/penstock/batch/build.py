@@ -36,8 +36,7 @@ from penstock.filter.scan import filter_rows, row_lengths
 from penstock.foundation.process import usable_memory
 from penstock.foundation.wording import show, unknown_name
 from penstock.read.bitmap import Bitmap, both, choose_part
-from penstock.read.mixed_order import MixedOrder
-from penstock.read.order import Order, Shuffle, SplitOrder
+from penstock.read.order import MixedOrder, Order, Shuffle, SplitOrder
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.schema import Schema

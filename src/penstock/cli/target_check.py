@@ -11,7 +11,7 @@ from typing import Any
 from penstock.cli.arguments import read_declaration
 from penstock.errors import UnknownNameError, importing
 from penstock.foundation.wording import unknown_name
-from penstock.read.origin import Origin
+from penstock.read.opened_files import Origin
 from penstock.settings.command_line import Call
 from penstock.settings.commands import Config
 from penstock.settings.groups import Roles

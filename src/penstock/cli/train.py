@@ -58,7 +58,7 @@ from penstock.settings.model import ModelOptions
 from penstock.settings.training import RunOutput, TrainCall
 from penstock.source.recognition import is_dataset
 from penstock.storage.atomic import AtomicFile
-from penstock.storage.range_cache import BYTES_VARIABLE
+from penstock.storage.cache import BYTES_VARIABLE
 from penstock.training.display import TrainingDisplay
 from penstock.training.keras_state import in_precision, seeded
 from penstock.training.run import Run

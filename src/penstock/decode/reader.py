@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import CodedColumns, Columns
-from penstock.decode.losses import Losses
+from penstock.decode.losses import INDEX_IS_WRONG, Losses, make_error
 from penstock.decode.plan import DecodePlan
 from penstock.decode.row_columns import NativeRows
-from penstock.decode.status import INDEX_IS_WRONG, make_error
 from penstock.errors import ChangedFileError, PathError, PenstockError
 from penstock.read.rows import Rows, naming_largest
 from penstock.read.scatter import Scatter

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from penstock.decode.sample import Sample
-from penstock.decode.short_value import show_value
+from penstock.decode.sample import Sample, show_value
 from penstock.errors import importing
 from penstock.foundation.html import (
     Html,

@@ -14,11 +14,19 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.columns import Bytes, Dense, Mask, Ragged, make_offsets
-from penstock.encode.bytes import convert_bytes
-from penstock.encode.fault import Report, report_all, report_items, report_rows
 from penstock.encode.number import cast_values, convert_numbers, fit_numbers
-from penstock.encode.plain import as_objects, normalize_column, present_cells, present_objects, refuse_all
-from penstock.encode.text import convert_text
+from penstock.encode.plain import (
+    Report,
+    as_objects,
+    normalize_column,
+    present_cells,
+    present_objects,
+    refuse_all,
+    report_all,
+    report_items,
+    report_rows,
+)
+from penstock.encode.strings import convert_bytes, convert_text
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.source.block import RawColumn

@@ -21,14 +21,15 @@ import pyarrow.compute as pc
 from penstock.columns import Bytes as ByteStrings
 from penstock.columns import Column, Dense, Mask
 from penstock.encode.array import encode_sequence, encode_tensor
-from penstock.encode.bytes import encode_bytes
 from penstock.encode.date import EXPECTED as EXPECTED_DATE
 from penstock.encode.date import convert_dates, convert_times, read_ordered
-from penstock.encode.fault import CellFault, Faults, Report
 from penstock.encode.image import encode_image
 from penstock.encode.number import convert_numbers, expect_number, fit_numbers
 from penstock.encode.number_text import read_styled
 from penstock.encode.plain import (
+    CellFault,
+    Faults,
+    Report,
     as_objects,
     convert_objects,
     normalize_column,
@@ -38,7 +39,7 @@ from penstock.encode.plain import (
     refuse_all,
     refuse_rows,
 )
-from penstock.encode.text import convert_text, decode_cells, is_bytes, is_string, trim
+from penstock.encode.strings import convert_text, decode_cells, encode_bytes, is_bytes, is_string, trim
 from penstock.foundation.json_text import MAX_DEPTH, is_deep
 from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan

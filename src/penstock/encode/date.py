@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.columns import Dense, Mask
-from penstock.encode.fault import Report, report_rows
 from penstock.encode.number_text import advise_missing
 from penstock.encode.plain import (
+    Report,
     convert_objects,
     drop_full_mask,
     is_temporal,
@@ -27,11 +27,12 @@ from penstock.encode.plain import (
     present_objects,
     primitive_values,
     refuse_all,
+    report_rows,
 )
-from penstock.encode.text import as_bytes, decode_cells, is_bytes, is_string, trim
+from penstock.encode.strings import as_bytes, decode_cells, is_bytes, is_string, trim
 from penstock.foundation.wording import show
-from penstock.plan.styled_dates import find_date_misfits, rewrite_dates
-from penstock.schema.date_order import EXAMPLES, DateOrder
+from penstock.plan.styled_texts import find_date_misfits, rewrite_dates
+from penstock.schema.notation import DATE_EXAMPLES, DateOrder
 from penstock.source.block import RawColumn
 
 EXPECTED: Final = "a date or time in ISO 8601"
@@ -108,7 +109,10 @@ def _rewrite(text: Any, order: DateOrder, report: Report) -> Any:
     for row in np.flatnonzero(misfits.to_numpy(zero_copy_only=False)).tolist():
         word = text[row].as_py()
         report(
-            row, f"a date such as {EXAMPLES[order]} or in ISO 8601", show(word), advise_missing(word.strip())
+            row,
+            f"a date such as {DATE_EXAMPLES[order]} or in ISO 8601",
+            show(word),
+            advise_missing(word.strip()),
         )
     return rewrite_dates(trim(pc.if_else(misfits, pa.scalar(None, text.type), text)), order)
 

@@ -19,10 +19,18 @@ from PIL import Image as Pillow
 from PIL import ImageFile, ImageOps
 
 from penstock.columns import Bytes
-from penstock.encode.bytes import defer_large, fingerprint, read_paths, read_rows
-from penstock.encode.fault import Report, report_rows
-from penstock.encode.plain import as_objects, normalize_column, refuse_all
-from penstock.encode.text import as_bytes, is_bytes, is_string, join_bytes, make_empty_bytes
+from penstock.encode.plain import Report, as_objects, normalize_column, refuse_all, report_rows
+from penstock.encode.strings import (
+    as_bytes,
+    defer_large,
+    fingerprint,
+    is_bytes,
+    is_string,
+    join_bytes,
+    make_empty_bytes,
+    read_paths,
+    read_rows,
+)
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Representation
 from penstock.schema.picture import HEAD_BYTES, Picture, read_picture

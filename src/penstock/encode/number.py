@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from penstock.columns import Dense, Mask
 from penstock.encode.date import convert_temporal
-from penstock.encode.fault import Report, report_all
 from penstock.encode.number_text import parse_few, parse_floats, parse_whole
 from penstock.encode.plain import (
+    Report,
     convert_objects,
     is_temporal,
     merge_masks,
@@ -24,8 +24,9 @@ from penstock.encode.plain import (
     present_cells,
     primitive_values,
     refuse_all,
+    report_all,
 )
-from penstock.encode.text import decode_cells, is_bytes, is_string
+from penstock.encode.strings import decode_cells, is_bytes, is_string
 from penstock.foundation.wording import count, show
 from penstock.source.block import RawColumn
 

@@ -16,19 +16,20 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.columns import Dense
-from penstock.encode.fault import Faults, Report, report_rows
 from penstock.encode.plain import (
+    Faults,
+    Report,
     drop_full_mask,
     merge_masks,
     normalize_column,
     present_cells,
     primitive_values,
+    report_rows,
 )
-from penstock.encode.text import as_bytes, is_string, trim
+from penstock.encode.strings import as_bytes, is_string, trim
 from penstock.foundation.wording import argument, show
-from penstock.plan.styled_dates import may_be_date
-from penstock.plan.styled_numbers import find_misfits, rewrite_numbers
-from penstock.schema.number_format import NumberFormat
+from penstock.plan.styled_texts import find_misfits, may_be_date, rewrite_numbers
+from penstock.schema.notation import NumberFormat
 from penstock.source.block import RawColumn
 
 _WHOLE: Final = "^[+-]?[0-9]+$"

@@ -1,7 +1,7 @@
-"""Normalizes raw columns to few types, which the encoders of fields know.
+"""Normalizes raw columns to few types, which the encoders of fields know, and reports cells that do not fit.
 
 In: raw columns of any type. Out: Arrow arrays without dictionaries, extensions or views, NumPy arrays of
-numbers and times, and arrays of objects for mixed types.
+numbers and times, and arrays of objects for mixed types; one `CellFault` per row that does not fit.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -17,10 +18,78 @@ import pyarrow.compute as pc
 from numpy.typing import DTypeLike, NDArray
 
 from penstock.columns import Dense, Mask
-from penstock.encode.fault import Report, report_rows
 from penstock.foundation.wording import show
 from penstock.source.block import RawColumn
 from penstock.source.column import is_missing, may_be_missing, write_names
+
+
+@dataclass(frozen=True)
+class CellFault:
+    """A cell that does not fit its field.
+
+    Attributes:
+        row: Index of the row in its block.
+        column: Name of the column in the source.
+        expected: Description of the values that fit.
+        got: Description of the value in the cell.
+        advice: Advice to the user, one sentence, or "".
+    """
+
+    row: int
+    column: str
+    expected: str
+    got: str
+    advice: str = ""
+
+
+class Report(Protocol):
+    """Records that the value at a position does not fit."""
+
+    def __call__(self, position: int, expected: str, got: str, advice: str = "") -> None:
+        """Record one value."""
+
+
+class Faults:
+    """The faults of one column while it is encoded; only the first fault of each row is kept."""
+
+    def __init__(self, column: str) -> None:
+        self._column = column
+        self._found: dict[int, CellFault] = {}
+
+    def add(self, position: int, expected: str, got: str, advice: str = "") -> None:
+        """Add a fault of a row."""
+        row = int(position)
+        if row not in self._found:
+            self._found[row] = CellFault(row, self._column, expected, got, advice)
+
+    def in_order(self) -> list[CellFault]:
+        """Return the faults in the order of rows."""
+        return [self._found[row] for row in sorted(self._found)]
+
+
+def report_rows(report: Report, rows: NDArray[np.int64]) -> Report:
+    """Return a report for a selection of rows: position i stands for row `rows[i]`."""
+
+    def add(position: int, expected: str, got: str, advice: str = "") -> None:
+        report(int(rows[position]), expected, got, advice)
+
+    return add
+
+
+def report_items(report: Report, offsets: NDArray[np.int64], preposition: str = "at position") -> Report:
+    """Return a report for the concatenated items of lists; row i has the items from `offsets[i]` on."""
+
+    def add(position: int, expected: str, got: str, advice: str = "") -> None:
+        row = int(np.searchsorted(offsets, position, side="right")) - 1
+        report(row, expected, f"{got} {preposition} {position - int(offsets[row])}", advice)
+
+    return add
+
+
+def report_all(report: Report, positions: Iterable[int], expected: str, got: str, advice: str = "") -> None:
+    """Record the same fault for many values."""
+    for position in positions:
+        report(position, expected, got, advice)
 
 
 def primitive_values(array: pa.Array[Any]) -> NDArray[Any]:

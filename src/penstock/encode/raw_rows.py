@@ -15,7 +15,7 @@ import numpy as np
 
 from penstock.columns import Bytes, Column
 from penstock.encode.column import encode_column, encode_columns
-from penstock.encode.fault import CellFault
+from penstock.encode.plain import CellFault
 from penstock.errors import CellError, PenstockError
 from penstock.foundation.wording import show
 from penstock.plan.plan import ColumnPlan

@@ -17,7 +17,9 @@ import numpy as np
 from penstock.columns import Columns, Mask
 from penstock.errors import OptionError, UnknownNameError
 from penstock.filter.arithmetic import combine
-from penstock.filter.logic import (
+from penstock.filter.operand import (
+    Cells,
+    Operand,
     Run,
     both_known,
     both_true,
@@ -28,9 +30,11 @@ from penstock.filter.logic import (
     invert,
     is_missing,
     is_not_zero,
+    make_field,
+    make_length,
+    make_value,
     one_true,
 )
-from penstock.filter.operand import Cells, Operand, make_field, make_length, make_value
 from penstock.filter.syntax import Syntax, Value, refuse_at
 from penstock.foundation.wording import show, unknown_name
 from penstock.schema.date import EXAMPLES, count_date

@@ -1,14 +1,15 @@
-"""The index of a shard: one line of JSON, then the size of every frame; and text indexes of other tools.
+"""The indexes of shards: one line of JSON, then the size of every frame; and text indexes of other tools.
 
-In: sizes of frames, or the bytes of an index. Out: the other. The sizes are little-endian uint32, or uint64
-where needed; the first line identifies the shard and has a CRC of the sizes. Indexes of a data set are in
-its folder `index/`, indexes of other files in the user's cache.
+In: sizes of frames, or the bytes of an index. Out: the other. The first line identifies the shard and has a
+CRC of the sizes. Indexes of a data set are in its folder `index/`, of other files in the user's cache. In an
+object store, `index/all.idx` has the sizes of all shards, so that the part of a shard can be read by itself.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
@@ -211,3 +212,104 @@ def decode_tfindex(text: bytes, num_bytes: int, max_record_bytes: int) -> NDArra
     np.cumsum(lengths, out=bounds[1:].view(np.int64))
     tiles = bool(np.array_equal(bounds[:-1].view(np.int64), offsets)) and int(bounds[-1]) == num_bytes
     return bounds if tiles else None
+
+
+COMBINED_NAME: Final = f"{INDEX_FOLDER}/all.idx"
+
+_COMBINED_VERSION: Final = 1
+_CRC_BYTES: Final = 4
+
+
+def _identify(shards: Sequence[ShardEntry]) -> str:
+    return hashlib.sha256("".join(shard.sha256 for shard in shards).encode()).hexdigest()
+
+
+def iter_combined(
+    shards: Sequence[ShardEntry], read_sizes: Callable[[ShardEntry], NDArray[Any]]
+) -> Iterator[bytes]:
+    """Yield the bytes of the index.
+
+    `shards`: entries of all shards, in the order of the manifest. `read_sizes`: returns the sizes of the
+    frames of a shard, payload and 16 bytes; called twice for each shard, because all sizes together may not
+    fit into memory.
+    """
+    is_narrow = all(shard.num_bytes < 1 << 32 for shard in shards)
+    item = "<u4" if is_narrow else "<u8"
+    crcs = [_native.crc32c(np.ascontiguousarray(read_sizes(shard), item).tobytes()) for shard in shards]
+    table = np.array(crcs, "<u4").tobytes()
+    header = {
+        "version": _COMBINED_VERSION,
+        "shards": len(shards),
+        "item": item,
+        "identity": _identify(shards),
+        "crc32c": _native.crc32c(table),
+    }
+    yield json.dumps(header).encode() + b"\n" + table
+    for shard in shards:
+        yield np.ascontiguousarray(read_sizes(shard), item).tobytes()
+
+
+class CombinedHeader(NamedTuple):
+    """The first part of the index: where the sizes of each shard are, and their CRC32C.
+
+    Attributes:
+        item: Type of the sizes.
+        crcs: CRC32C of the sizes of each shard.
+        starts: Offset of the sizes of each shard in the object, and the end of the last.
+    """
+
+    item: str
+    crcs: NDArray[np.uint32]
+    starts: NDArray[np.int64]
+
+    def decode_part(
+        self, number: int, shard: ShardEntry, data: memoryview, largest: int
+    ) -> NDArray[np.uint64] | None:
+        """Return the offsets of the records of a shard, and the end of the last; None if the part is wrong.
+
+        `data`: the bytes from `starts[number]` to `starts[number + 1]`.
+        """
+        if len(data) != self.starts[number + 1] - self.starts[number]:
+            return None
+        if _native.crc32c(bytes(data)) != self.crcs[number]:
+            return None
+        sizes = np.frombuffer(data, self.item)
+        if len(sizes) and not FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= largest:
+            return None
+        offsets = np.zeros(shard.num_records + 1, np.uint64)
+        np.cumsum(sizes, out=offsets[1:])
+        return offsets
+
+
+def header_bytes(shards: Sequence[ShardEntry]) -> int:
+    """Return the maximum size of the first part."""
+    return LONGEST_HEADER + _CRC_BYTES * len(shards)
+
+
+def max_bytes(shards: Sequence[ShardEntry]) -> int:
+    """Return the maximum size of the whole index, if no frame has 4 GiB or more."""
+    return header_bytes(shards) + 4 * sum(shard.num_records for shard in shards)
+
+
+def decode_combined(data: memoryview, shards: Sequence[ShardEntry]) -> CombinedHeader | None:
+    """Return the first part of an index that starts with `data`; None if it does not fit the shards."""
+    try:
+        line = bytes(data[:LONGEST_HEADER])
+        end = line.index(b"\n") + 1
+        form = json.loads(line[:end])
+        item, crc = form["item"], form["crc32c"]
+        if (
+            form["version"] != _COMBINED_VERSION
+            or form["identity"] != _identify(shards)
+            or item not in ("<u4", "<u8")
+        ):
+            return None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    table = bytes(data[end : end + _CRC_BYTES * len(shards)])
+    if len(table) != _CRC_BYTES * len(shards) or _native.crc32c(table) != crc:
+        return None
+    starts = np.zeros(len(shards) + 1, np.int64)
+    np.cumsum([shard.num_records for shard in shards], out=starts[1:])
+    starts = starts * np.dtype(item).itemsize + end + len(table)
+    return CombinedHeader(item, np.frombuffer(table, "<u4"), starts)

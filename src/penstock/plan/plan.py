@@ -13,11 +13,10 @@ from typing import Any, Final, get_args
 
 from penstock.errors import SchemaError
 from penstock.foundation.wording import list_choices, show
-from penstock.schema.date_order import DateOrder
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field, check_choice
 from penstock.schema.json_form import dump_fields
-from penstock.schema.number_format import NanMeaning, NumberFormat
+from penstock.schema.notation import DateOrder, NanMeaning, NumberFormat
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
 

@@ -25,8 +25,7 @@ from penstock.plan.inference import (
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.plan_file import read_plan
 from penstock.plan.profile import ColumnProfile, SourceProfile
-from penstock.plan.survey import survey_blocks
-from penstock.plan.target_texts import may_hold_words
+from penstock.plan.survey import may_hold_words, survey_blocks
 from penstock.plan.warnings import list_warnings
 from penstock.schema.date import Date
 from penstock.schema.declaration import (
@@ -39,7 +38,7 @@ from penstock.schema.declaration import (
     load_plan_declaration,
 )
 from penstock.schema.field import Field
-from penstock.schema.number_format import NumberFormat
+from penstock.schema.notation import NumberFormat
 from penstock.schema.scalar import MISSING_LABELS, Category, Number
 from penstock.settings.conversion import ConvertOptions
 from penstock.source.block import PeekedSource, Source

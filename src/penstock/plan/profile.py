@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
-from penstock.schema.date_order import DateOrder
-from penstock.schema.number_format import NumberFormat
+from penstock.schema.notation import DateOrder, NumberFormat
 
 RawKind: TypeAlias = Literal[
     "empty",

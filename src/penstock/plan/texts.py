@@ -16,9 +16,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from penstock.plan.profile import MISSING_MARKERS, DateMixture, NumberStyle, TextKind, TextProfile
-from penstock.plan.styled_dates import find_orders, may_be_date
-from penstock.plan.styled_numbers import find_format, is_same, may_be_numbers, rewrite_numbers
-from penstock.schema.number_format import NumberFormat
+from penstock.plan.styled_texts import (
+    find_format,
+    find_orders,
+    is_same,
+    may_be_date,
+    may_be_numbers,
+    rewrite_numbers,
+)
+from penstock.schema.notation import NumberFormat
 
 Chunks: TypeAlias = "pa.ChunkedArray[Any]"
 """A column as one Arrow chunk per block."""

@@ -20,7 +20,7 @@ from penstock.plan.leakage import ComparableColumn
 from penstock.plan.lists import describe_lists
 from penstock.plan.profile import MAX_VALUES, ColumnProfile, RawKind, TextProfile, is_nan_text
 from penstock.plan.texts import Chunks, drop_markers, find_markers, interpret_texts
-from penstock.schema.number_format import NumberFormat
+from penstock.schema.notation import NumberFormat
 from penstock.schema.scalar import ImageFormat
 from penstock.storage.named_files import NamedFiles
 

@@ -15,9 +15,9 @@ from penstock.foundation.wording import argument, count, declare, list_texts, sh
 from penstock.plan.profile import ColumnProfile, DateMixture, NumberStyle, TextProfile
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import DATE_LIMITS, Date, show_date
-from penstock.schema.date_order import MEANINGS
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
+from penstock.schema.notation import DATE_MEANINGS
 from penstock.schema.scalar import Bytes, Category, Number, Text
 from penstock.schema.value_kind import MAX_FEW_CLASSES, MIN_NAMED_ROWS, has_key_name
 
@@ -179,9 +179,10 @@ def _warn_order(text: TextProfile) -> Iterator[str]:
     """Yield why dates that are not in ISO 8601 are kept as text."""
     example = show(text.date_example)
     if len(text.date_orders) == 1 and text.reads_as is None:
+        order = text.date_orders[0]
         yield (
-            f"dates such as {example} have {MEANINGS[text.date_orders[0]]}, which is not the declared order, "
-            f"and are kept as text. Use {argument('date_order', text.date_orders[0])} to read them."
+            f"dates such as {example} have {DATE_MEANINGS[order]}, which is not the declared order, and are "
+            f"kept as text. Use {argument('date_order', order)} to read them."
         )
     elif text.reads_as is None:
         yield (
@@ -198,7 +199,7 @@ def _warn_date(column: str, profile: ColumnProfile, field: Field, form: Represen
         if profile.reads_as == "time" and _have_zones(profile):
             yield "times with a time zone are converted to UTC."
         if profile.date_order is not None and profile.text is not None and profile.text.date_example:
-            example, order = show(profile.text.date_example), MEANINGS[profile.date_order]
+            example, order = show(profile.text.date_example), DATE_MEANINGS[profile.date_order]
             kept = f"Use {declare(column, 'Text()')} to keep them as text."
             yield f"dates such as {example} are read with {order}. {kept}"
     elif profile.text is not None and profile.text.date_mixture and field.type_name in ("text", "category"):

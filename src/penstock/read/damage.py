@@ -1,18 +1,20 @@
-"""Descriptions of damaged frames, and of records that do not fit into memory.
+"""Descriptions of damaged frames, of records that do not fit into memory, and of files without records.
 
-In: findings of the core's scanner (native/record/frame_scanner.h). Out: `Damage`, with kind and position,
-and the error to raise for it.
+In: findings of the core's scanner (native/record/frame_scanner.h), or the first bytes of a file. Out:
+`Damage`, with kind and position, and the error to raise for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
 from penstock import _native
-from penstock.errors import CorruptRecordError, OutOfMemoryError
+from penstock.errors import CorruptRecordError, NotTFRecordError, OutOfMemoryError
+from penstock.storage.compression import ForeignContent, describe_content, has_header, name_content
+from penstock.storage.paths import is_named_like_tfrecord
 from penstock.storage.store_path import AnyPath
 
 _LENGTH_CRC, _PAST_END, _TOO_LARGE, _CUT_HEADER, _CUT_PAYLOAD, _PAYLOAD_CRC, _CUT_SHORT = range(1, 8)
@@ -134,3 +136,58 @@ def _word(kind: int, length_is_right: bool, size: int, expected: int, got: int) 
         why = "the file ends" if kind == _CUT_PAYLOAD else "the record is cut short: the next one begins"
         return "payload", f"payload ({why} inside it)", f"a frame of {expected} bytes", f"{got} bytes"
     return "payload", "payload CRC", f"{expected:#010x}", f"{got:#010x}"
+
+
+def refuse_foreign(path: AnyPath, first: bytes) -> None:
+    """Reject an uncompressed file that begins like a file of another format."""
+    if name_content(first) is not None and not has_header(first):
+        raise not_tfrecord(path, first)
+
+
+def holds_no_record(num_sound: int, damages: Mapping[int, Damage]) -> bool:
+    """Return whether a file with `num_sound` intact records and this damage is not a TFRecord file."""
+    return num_sound == 0 and bool(damages) and not any(each.has_header for each in damages.values())
+
+
+def not_tfrecord(
+    path: AnyPath, first: bytes, damages: Mapping[int, Damage] | None = None
+) -> NotTFRecordError:
+    """Return the error for a file in which no record was found."""
+    foreign = describe_content(path.name, first)
+    damage = damages[0] if damages else None
+    found = "other bytes"
+    if damage is not None:
+        is_cut = damage.field == "header"
+        found = damage.got if is_cut else f"CRC {damage.expected} instead of {damage.got}"
+    return NotTFRecordError(
+        "not a TFRecord file",
+        path=path,
+        record=0,
+        offset=0,
+        field="length" if damage is None else damage.field,
+        expected="a record header with a valid CRC",
+        got=foreign.name or found,
+        advice=_advise(path, foreign),
+    )
+
+
+def _advise(path: AnyPath, foreign: ForeignContent) -> str:
+    out = path.name.split(".")[0] or "out"
+    if foreign.use and is_named_like_tfrecord(path.name):
+        return "If it is one, name it like one, and convert it first: `ps.convert(source, out)`."
+    if foreign.use == "table" or foreign.name is None:
+        call = f"`ps.convert({str(path)!r}, {f'{out}-records'!r})`"
+        return (
+            f"Convert it first: {call}." if foreign.use else f"If it is raw data, convert it first: {call}."
+        )
+    if foreign.use == "images":
+        return (
+            "Convert its folder, which has one folder of images per class, or a table that names images: "
+            f"`ps.convert({str(path.parent)!r}, {f'{path.parent.name}-records'!r})`."
+        )
+    if foreign.use == "array":
+        return "Load it with numpy.load, and convert the arrays: ps.convert({'values': array}, 'records')."
+    if foreign.use == "database":
+        url = f"duckdb:///{path}?table=NAME"
+        return f"Convert one of its tables first: `ps.convert({url!r}, {f'{out}-records'!r})`."
+    return "Pass TFRecord files, or convert raw data first: `ps.convert(source, out)`."

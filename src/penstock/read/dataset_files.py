@@ -15,10 +15,9 @@ from typing import NamedTuple, TypeAlias
 
 from penstock.columns import Compression
 from penstock.errors import NoSuchPathError
-from penstock.format.entry import ShardEntry
+from penstock.format.entry import ShardEntry, group_files
 from penstock.format.index import INDEX_FOLDER
 from penstock.format.manifest import MANIFEST_NAME, Manifest, load_manifest
-from penstock.format.shard_names import group_files
 from penstock.foundation.wording import count
 from penstock.schema.merge import merge_schemas
 from penstock.schema.schema import Schema

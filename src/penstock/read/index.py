@@ -1,15 +1,18 @@
-"""The index of a file: the byte offset of each record, found by reading the headers once.
+"""The index of a file: the byte offset of each record.
 
-In: an open file. Out: `FileIndex`. Records and damaged ranges cover the file without gaps, so reading a
-record detects a wrong index: the bytes of the file always take precedence.
+In: an open file, and its entry in a manifest, if there is one. Out: an `Index`. Of a shard whose stored index
+matches its manifest, only the header of the index is read now; otherwise record headers are read once.
+Records and damaged ranges cover the file without gaps, so reading detects a wrong index: the bytes take
+precedence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, Protocol
 
 import numpy as np
@@ -18,21 +21,35 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock._native import masked_crc32c
 from penstock.columns import Compression
-from penstock.errors import CorruptRecordError, NotTFRecordError, PathError
-from penstock.format.index import FRAME_BYTES, decode_tfindex, list_tfindex_names, max_tfindex_bytes
-from penstock.read.damage import Damage, naming_record, too_large_for_memory
+from penstock.errors import CorruptRecordError, MissingShardError, NoSuchPathError, PathError
+from penstock.format.entry import ShardEntry
+from penstock.format.index import (
+    FRAME_BYTES,
+    LONGEST_HEADER,
+    decode_header,
+    decode_index,
+    decode_tfindex,
+    identify,
+    index_name,
+    list_tfindex_names,
+    max_tfindex_bytes,
+)
+from penstock.foundation.wording import count
+from penstock.read.damage import (
+    Damage,
+    holds_no_record,
+    naming_record,
+    not_tfrecord,
+    refuse_foreign,
+    too_large_for_memory,
+)
 from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import (
     FIRST_BYTES,
-    ForeignContent,
-    describe_content,
     find_compression,
-    has_header,
     inflate,
-    name_content,
 )
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.storage.paths import is_named_like_tfrecord
 from penstock.storage.store_path import AnyPath
 
 # A file that was rewritten with its records in another order may keep its size, so that its old index still
@@ -210,17 +227,6 @@ def _add_failure(
     return offsets, {**damages, damage.record: damage}
 
 
-def refuse_foreign(path: AnyPath, first: bytes) -> None:
-    """Reject an uncompressed file that begins like a file of another format."""
-    if name_content(first) is not None and not has_header(first):
-        raise not_tfrecord(path, first)
-
-
-def holds_no_record(num_sound: int, damages: Mapping[int, Damage]) -> bool:
-    """Return whether a file with `num_sound` intact records and this damage is not a TFRecord file."""
-    return num_sound == 0 and bool(damages) and not any(each.has_header for each in damages.values())
-
-
 def _too_many(path: AnyPath) -> CorruptRecordError:
     return CorruptRecordError(
         "number of damaged ranges",
@@ -232,45 +238,127 @@ def _too_many(path: AnyPath) -> CorruptRecordError:
     )
 
 
-def not_tfrecord(
-    path: AnyPath, first: bytes, damages: Mapping[int, Damage] | None = None
-) -> NotTFRecordError:
-    """Return the error for a file in which no record was found."""
-    foreign = describe_content(path.name, first)
-    damage = damages[0] if damages else None
-    found = "other bytes"
-    if damage is not None:
-        is_cut = damage.field == "header"
-        found = damage.got if is_cut else f"CRC {damage.expected} instead of {damage.got}"
-    return NotTFRecordError(
-        "not a TFRecord file",
-        path=path,
-        record=0,
-        offset=0,
-        field="length" if damage is None else damage.field,
-        expected="a record header with a valid CRC",
-        got=foreign.name or found,
-        advice=_advise(path, foreign),
-    )
+_MOST_ITEM_BYTES = 8  # of an index, per record
 
 
-def _advise(path: AnyPath, foreign: ForeignContent) -> str:
-    out = path.name.split(".")[0] or "out"
-    if foreign.use and is_named_like_tfrecord(path.name):
-        return "If it is one, name it like one, and convert it first: `ps.convert(source, out)`."
-    if foreign.use == "table" or foreign.name is None:
-        call = f"`ps.convert({str(path)!r}, {f'{out}-records'!r})`"
-        return (
-            f"Convert it first: {call}." if foreign.use else f"If it is raw data, convert it first: {call}."
-        )
-    if foreign.use == "images":
-        return (
-            "Convert its folder, which has one folder of images per class, or a table that names images: "
-            f"`ps.convert({str(path.parent)!r}, {f'{path.parent.name}-records'!r})`."
-        )
-    if foreign.use == "array":
-        return "Load it with numpy.load, and convert the arrays: ps.convert({'values': array}, 'records')."
-    if foreign.use == "database":
-        url = f"duckdb:///{path}?table=NAME"
-        return f"Convert one of its tables first: `ps.convert({url!r}, {f'{out}-records'!r})`."
-    return "Pass TFRecord files, or convert raw data first: `ps.convert(source, out)`."
+class DeclaredIndex:
+    """The index of a shard that matches its manifest; offsets are loaded with the first record."""
+
+    is_scanned = False
+    note = ""
+    damages: Mapping[int, Damage] = MappingProxyType({})
+
+    def __init__(
+        self,
+        path: Path,
+        entry: ShardEntry,
+        compression: Compression,
+        identity: FileIdentity,
+        options: ReadOptions,
+    ) -> None:
+        self.compression = compression
+        self.identity = identity
+        self._path = path
+        self._entry = entry
+        self._options = options
+
+    def __len__(self) -> int:
+        return self._entry.num_records
+
+    @property
+    def damaged(self) -> list[int]:
+        """Numbers of the damaged records; always empty, as no damage is known."""
+        return []
+
+    @cached_property
+    def offsets(self) -> NDArray[np.uint64]:
+        """Offset of each record, and the end of the last one."""
+        offsets = _read_offsets(self._path, self._entry, self._options)
+        if offsets is not None:
+            return offsets
+        file = OpenFile(self._path)
+        file.check_unchanged(self.identity)
+        index = _rebuild_index(file, self._entry, self._options, is_strict=True)
+        for damage in index.damages.values():  # too late to count as a bad record
+            raise damage.error(self._path)
+        return index.offsets
+
+    def distrust(self) -> None:
+        """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
+
+
+def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> Index:
+    """Return the index of a shard that a manifest declares.
+
+    `is_strict`: whether a different size or record count is an error; otherwise the file is scanned, and
+    damaged ranges count as bad records.
+    """
+    try:
+        file = OpenFile(path)
+    except NoSuchPathError as error:
+        raise MissingShardError(
+            f"shard {path.name} is missing",
+            path=path.parent,
+            expected=_describe(entry),
+            got="no file",
+            advice="Restore the file, or copy the data set again.",
+        ) from error
+    size = file.identity.size
+    if size != entry.num_bytes:
+        misfit = _misfit(path, "size of the shard", _describe(entry), count(size, "byte"))
+        if is_strict:
+            raise misfit
+        return replace(build_index(file, options), note=str(misfit))
+    compression = check_compression(path, file.read(0, FIRST_BYTES), options.compression)
+    if is_strict and _has_index(path, entry):
+        return DeclaredIndex(path, entry, compression, file.identity, options)
+    offsets = _read_offsets(path, entry, options)
+    if offsets is not None:
+        return FileIndex(offsets, {}, compression, file.identity, is_scanned=False)
+    return _rebuild_index(file, entry, options, is_strict=is_strict)
+
+
+def _rebuild_index(file: OpenFile, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> FileIndex:
+    """Index a shard from its text index, or else its record headers, and check the record count."""
+    compression = check_compression(file.path, file.read(0, FIRST_BYTES), options.compression)
+    if compression == "none":
+        offsets, _ = read_neighbour(file, options.max_record_bytes)
+        if offsets is not None and len(offsets) - 1 == entry.num_records:
+            return FileIndex(offsets, {}, compression, file.identity, is_scanned=False)
+    index = build_index(file, options)
+    if len(index) == entry.num_records:
+        return index
+    misfit = _misfit(file.path, "number of records in the shard", str(entry.num_records), str(len(index)))
+    if is_strict:
+        raise misfit
+    return replace(index, note=str(misfit))
+
+
+def _has_index(path: Path, entry: ShardEntry) -> bool:
+    """Return whether the data set has a stored index of exactly this shard, by the header of the index."""
+    try:
+        file = OpenFile(path.parent / index_name(entry.name))
+    except PathError:
+        return False
+    header = decode_header(file.read(0, LONGEST_HEADER), identify(entry))
+    return header is not None and header.num_records == entry.num_records and header.num_bytes == file.size
+
+
+def _read_offsets(path: Path, entry: ShardEntry, options: ReadOptions) -> NDArray[np.uint64] | None:
+    try:
+        file = OpenFile(path.parent / index_name(entry.name))
+    except PathError:
+        return None
+    if file.identity.size > LONGEST_HEADER + _MOST_ITEM_BYTES * entry.num_records:
+        return None
+    decoded = decode_index(file.read(0, file.identity.size), identify(entry), options.max_record_bytes)
+    return None if decoded is None or len(decoded[0]) - 1 != entry.num_records else decoded[0]
+
+
+def _describe(entry: ShardEntry) -> str:
+    return f"{count(entry.num_bytes, 'byte')} with {count(entry.num_records, 'record')}"
+
+
+def _misfit(path: Path, what: str, expected: str, got: str) -> CorruptRecordError:
+    advice = f"Run 'penstock verify {path.parent}', and copy the damaged files again."
+    return CorruptRecordError(what, path=path, field="manifest", expected=expected, got=got, advice=advice)

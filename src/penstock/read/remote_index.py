@@ -17,25 +17,21 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Compression
 from penstock.errors import ChangedFileError, CorruptRecordError, NoSuchPathError
-from penstock.format.combined_index import (
+from penstock.format.entry import ShardEntry
+from penstock.format.index import (
     COMBINED_NAME,
+    FRAME_BYTES,
     CombinedHeader,
     decode_combined,
+    decode_index,
     header_bytes,
+    identify,
+    index_name,
     max_bytes,
 )
-from penstock.format.entry import ShardEntry
-from penstock.format.index import FRAME_BYTES, decode_index, identify, index_name
 from penstock.foundation.process import ProcessLock
-from penstock.read.damage import Damage, naming_record
-from penstock.read.index import (
-    FileIndex,
-    Index,
-    check_compression,
-    holds_no_record,
-    not_tfrecord,
-    refuse_foreign,
-)
+from penstock.read.damage import Damage, holds_no_record, naming_record, not_tfrecord, refuse_foreign
+from penstock.read.index import FileIndex, Index, check_compression
 from penstock.read.range_buffers import cut_ranges
 from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import FIRST_BYTES, inflate

@@ -19,7 +19,7 @@ from penstock.errors import ChangedFileError, CorruptRecordError, PathError
 from penstock.foundation.process import ProcessLock
 from penstock.read.index import Index
 from penstock.read.range_buffers import RangeFile
-from penstock.storage.cache_folder import cache_path, make_room, write_cached
+from penstock.storage.cache import cache_path, make_room, write_cached
 from penstock.storage.compression import inflate
 from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile, Readable
 from penstock.storage.store_path import AnyPath

@@ -22,8 +22,7 @@ from penstock import _native
 from penstock.format.entry import ShardEntry
 from penstock.format.index import INDEX_FOLDER, INDEX_SUFFIX
 from penstock.read.dataset_files import File
-from penstock.read.declared_shard import DeclaredIndex, open_declared
-from penstock.read.index import Index
+from penstock.read.index import DeclaredIndex, Index, open_declared
 from penstock.read.range_buffers import RangeFile
 from penstock.read.shard import CompressedShard, Shard
 from penstock.settings.groups import ReadOptions

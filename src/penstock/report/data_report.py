@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.dataset import Dataset, Split
+from penstock.decode.sample import show_value
 from penstock.decode.sample_view import Thumbnails
-from penstock.decode.short_value import show_value
 from penstock.errors import PayloadError, PenstockError, SchemaError
 from penstock.format.manifest import Manifest
 from penstock.report.data_warnings import find_warnings

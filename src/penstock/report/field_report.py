@@ -15,14 +15,14 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.decode.short_value import round_measure, show_number
+from penstock.decode.sample import round_measure, show_number
 from penstock.report.split_sample import SplitSample
 from penstock.schema.date import DAY
 from penstock.schema.field import Field
 from penstock.score.evaluation import format_date
 from penstock.score.mistakes import plain_label
 from penstock.score.scores import to_number
-from penstock.statistics.bins import choose_edges, count_values
+from penstock.statistics.frequency import choose_edges, count_values
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies
 

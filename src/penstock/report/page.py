@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from penstock.decode.short_value import round_measure
+from penstock.decode.sample import round_measure
 from penstock.foundation.wording import count, format_size
 from penstock.report import charts
 from penstock.report.model_drawing import draw_model

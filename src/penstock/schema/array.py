@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 
 from penstock.columns import Kind
 from penstock.foundation.wording import refuse, show
-from penstock.schema.default import check_array, check_list
 from penstock.schema.field import (
     Field,
     SequenceDtype,
     TensorDtype,
+    check_array,
     check_choice,
     check_dtype,
+    check_list,
     check_shape,
     list_kind,
 )

@@ -14,8 +14,7 @@ import numpy as np
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date
-from penstock.schema.default import identify
-from penstock.schema.field import Field
+from penstock.schema.field import Field, identify
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 _MAX_SHOWN: Final = 5

@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from penstock.columns import Kind
 from penstock.foundation.wording import refuse, show
-from penstock.schema.default import check_int64
-from penstock.schema.field import Field, check_choice
+from penstock.schema.field import Field, check_choice, check_int64
 
 DateUnit: TypeAlias = Literal["days", "microseconds"]
 """What a stored date counts since 1970-01-01: days, or microseconds in UTC."""

@@ -16,10 +16,9 @@ from penstock.foundation.json_form import Document, JsonValue
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date
-from penstock.schema.date_order import DateOrder
 from penstock.schema.field import Field
 from penstock.schema.json_form import VERSION, dump_fields, load_fields
-from penstock.schema.number_format import DecimalSeparator, NanMeaning, NumberFormat, ThousandsSeparator
+from penstock.schema.notation import DateOrder, DecimalSeparator, NanMeaning, NumberFormat, ThousandsSeparator
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 TypeName: TypeAlias = Literal["number", "category", "date", "text", "image", "bytes", "sequence", "tensor"]

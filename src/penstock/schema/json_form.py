@@ -17,8 +17,7 @@ from penstock.foundation.json_form import Document, JsonValue, dump_value
 from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date
-from penstock.schema.default import check_string
-from penstock.schema.field import Field
+from penstock.schema.field import Field, check_string
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 

@@ -15,8 +15,7 @@ from penstock.foundation.wording import show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.comparison import say_field, show_value
 from penstock.schema.date import Date
-from penstock.schema.default import identify
-from penstock.schema.field import Field
+from penstock.schema.field import Field, identify
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.schema import Schema
 

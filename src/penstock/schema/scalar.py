@@ -13,8 +13,17 @@ import numpy as np
 from penstock.columns import Bytes as ByteStrings
 from penstock.columns import Kind, Mask
 from penstock.foundation.wording import refuse, show
-from penstock.schema.default import VALUE_CHECKS, check_bytes, check_list, check_string
-from penstock.schema.field import CategoryDtype, Field, NumberDtype, check_choice, check_dtype
+from penstock.schema.field import (
+    VALUE_CHECKS,
+    CategoryDtype,
+    Field,
+    NumberDtype,
+    check_bytes,
+    check_choice,
+    check_dtype,
+    check_list,
+    check_string,
+)
 
 ImageFormat: TypeAlias = Literal["jpeg", "png", "webp", "gif", "bmp"]
 

@@ -16,8 +16,7 @@ from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.html import Html, display_safely, make_block, make_table
 from penstock.foundation.wording import count, list_texts, refuse, show, unknown_name
 from penstock.schema.comparison import Comparison, compare_schemas
-from penstock.schema.default import check_string
-from penstock.schema.field import Field, Role
+from penstock.schema.field import Field, Role, check_string
 from penstock.schema.inference import infer_fields
 from penstock.schema.json_form import dump_fields, find_conflict, load_fields
 from penstock.schema.survey import Survey

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.dataset import Split
-from penstock.decode.short_value import shorten_value
+from penstock.decode.sample import shorten_value
 from penstock.errors import PenstockError
 from penstock.model.task import Task
 from penstock.schema.date import show_date

@@ -16,7 +16,7 @@ from penstock.score.evaluation import MOST_CLASSES
 from penstock.score.metrics import Calibration, Ranking, auc, confusion_matrix, count_classes, count_once
 from penstock.score.mistakes import plain_label
 from penstock.score.scores import is_scorable, predict_codes, score, to_number
-from penstock.statistics.bins import choose_edges, count_values
+from penstock.statistics.frequency import choose_edges, count_values
 
 _MOST_PAIRS: Final = 20
 

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from penstock.foundation.wording import argument
-from penstock.schema.date_order import DateOrder
-from penstock.schema.number_format import (
+from penstock.schema.notation import (
+    DateOrder,
     DecimalSeparator,
     NanMeaning,
     NumberFormat,

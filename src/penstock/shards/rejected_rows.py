@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, Final
 
-from penstock.encode.fault import CellFault
+from penstock.encode.plain import CellFault
 from penstock.encode.raw_rows import RowBlock
 from penstock.errors import OptionError, PenstockError, SourceError, TooManySkippedError
 from penstock.settings.groups import BadRows

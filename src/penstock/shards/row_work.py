@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Column, Dense, Mask
 from penstock.encode.deferred import make_references, materialize
-from penstock.encode.fault import CellFault
+from penstock.encode.plain import CellFault
 from penstock.encode.raw_rows import RowBlock
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
 from penstock.errors import OutOfMemoryError

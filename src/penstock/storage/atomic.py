@@ -1,22 +1,28 @@
-"""Atomic writing: a file appears under its name complete or not at all.
+"""Atomic writing: a file or a folder appears under its name complete or not at all.
 
-In: bytes. Out: a file: temporary name in the same folder, flush, fsync, rename, fsync of the folder.
+In: bytes, or a new folder. Out: a file (temporary name in the same folder, flush, fsync, rename, fsync of the
+folder), or the new folder under the name of the old one. Temporary folders hold files that are uploaded, and
+copies, until a context or the process ends.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import errno
 import fcntl
 import io
 import os
 import secrets
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from penstock.errors import PathError, WriteError
+from penstock.errors import PathError, StoreError, WriteError
 from penstock.storage.store_path import SCHEMES
 
 # Every 16 MiB the kernel starts to write to the disk, while the next bytes are made. With this, 256 MB with
@@ -242,3 +248,88 @@ def sync_folder(folder: Path) -> None:
         sync_descriptor(fd)
     finally:
         os.close(fd)
+
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+# The C library, the kernel or the file system (NFS, some overlays) does not support it.
+_NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+
+
+def exchange(new: Path, old: Path, aside: Path) -> None:
+    """Give the folder `new` the name of `old`; afterwards the old folder is at `new` or at `aside`.
+
+    `aside` is used only where two names cannot be exchanged in one step. Then, for a moment, no folder has
+    the name of `old`; after a crash at that moment, `restore_folder` restores it.
+    """
+    if _exchange_names(new, old):
+        return
+    old.rename(aside)
+    try:
+        new.rename(old)
+    except BaseException:
+        aside.rename(old)
+        raise
+
+
+def restore_folder(aside: Path, old: Path) -> None:
+    """Restore the name of a folder after a crash, unless something else has that name now."""
+    with contextlib.suppress(OSError):
+        aside.rename(old)  # an empty folder is replaced, anything else is not
+
+
+def _exchange_names(one: Path, other: Path) -> bool:
+    """Exchange two names and return True; return False, with nothing done, if that is not supported."""
+    try:
+        renameat2 = ctypes.CDLL(None, use_errno=True).renameat2
+    except AttributeError:
+        return False
+    code = renameat2(
+        ctypes.c_int(_AT_FDCWD),
+        ctypes.c_char_p(os.fsencode(one)),
+        ctypes.c_int(_AT_FDCWD),
+        ctypes.c_char_p(os.fsencode(other)),
+        ctypes.c_uint(_RENAME_EXCHANGE),
+    )
+    if code == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NOT_SUPPORTED:
+        return False
+    raise OSError(number, os.strerror(number), os.fspath(other))
+
+
+_folders: list[tempfile.TemporaryDirectory[str]] = []
+
+
+@contextmanager
+def scratch_folder(*, is_kept: bool = True) -> Iterator[Path]:
+    """Create a folder for temporary files, and remove it at the end.
+
+    `is_kept`: whether files stay if the store fails, for the user to upload.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="penstock-"))
+    except OSError as error:
+        raise write_failure(Path(tempfile.gettempdir()), error) from error
+    has_files = False
+    try:
+        yield folder
+    except StoreError as error:
+        has_files = is_kept and any(folder.iterdir())
+        if has_files:
+            error.advice += f" What was to be uploaded is kept in {folder}."
+        raise
+    finally:
+        if not has_files:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_temporary_folder() -> Path:
+    """Return a new folder, which is removed when the process ends."""
+    try:
+        made = tempfile.TemporaryDirectory(prefix="penstock-copy-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise write_failure(Path(tempfile.gettempdir()), error) from error
+    _folders.append(made)
+    return Path(made.name)

@@ -20,12 +20,12 @@ from penstock.errors import ChangedFileError, PathError
 from penstock.foundation.process import ProcessLock
 from penstock.storage.atomic import (
     AtomicFile,
+    exchange,
     refuse_existing,
     sync_descriptor,
     sync_folder,
     write_failure,
 )
-from penstock.storage.exchange import exchange
 from penstock.storage.location import ABSENT, Content, Entry, FolderKind, Location, Part, Ranges
 from penstock.storage.open_file import FileIdentity, OpenFile
 

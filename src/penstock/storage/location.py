@@ -17,10 +17,9 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 from numpy.typing import NDArray
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError, PenstockError
-from penstock.storage.atomic import AtomicFile
+from penstock.storage.atomic import AtomicFile, make_temporary_folder, scratch_folder
 from penstock.storage.open_file import FileIdentity, Readable
 from penstock.storage.store_path import AnyPath
-from penstock.storage.temporary import make_temporary_folder, scratch_folder
 
 ABSENT: Final = ""
 """The version of a file that does not exist, for conditional writes."""

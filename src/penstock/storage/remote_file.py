@@ -14,9 +14,9 @@ from typing import Final
 
 from penstock.errors import ChangedFileError, NoSuchPathError, StoreError
 from penstock.foundation.process import ProcessLock
+from penstock.storage.cache import CHUNK_BYTES, CachedObject, RangeCache
 from penstock.storage.object_version import NoRangesError, refuse_other_version
 from penstock.storage.open_file import FileIdentity
-from penstock.storage.range_cache import CHUNK_BYTES, CachedObject, RangeCache
 from penstock.storage.request_threads import RANGE_BYTES, call_all, request_threads, wait
 from penstock.storage.store_client import load_store
 from penstock.storage.store_path import StorePath

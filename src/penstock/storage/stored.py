@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError, PenstockError
-from penstock.storage.atomic import AtomicFile, write_failure
+from penstock.storage.atomic import AtomicFile, make_temporary_folder, write_failure
 from penstock.storage.location import ABSENT, Content, Entry, Location, Part, Ranges
 from penstock.storage.object_store import (
     copy,
@@ -29,7 +29,6 @@ from penstock.storage.object_version import StoreObject
 from penstock.storage.remote_file import RemoteFile
 from penstock.storage.request_threads import RANGE_BYTES, call_all
 from penstock.storage.store_path import StorePath
-from penstock.storage.temporary import make_temporary_folder
 
 _PIECE_BYTES: Final = 32 << 20  # of a file that is copied
 _MAX_COPIED_BYTES: Final = 5 << 30  # limit of S3 for a copy by one request

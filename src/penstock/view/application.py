@@ -26,7 +26,7 @@ from starlette.responses import (
 from starlette.routing import Route
 
 from penstock.decode.pixels import PixelError
-from penstock.decode.short_value import show_number
+from penstock.decode.sample import show_number
 from penstock.errors import OptionError, PenstockError, UnknownNameError
 from penstock.foundation.wording import format_size, show
 from penstock.score.score_text import format_answer, format_score

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from PIL import Image as PillowImage
 
 from penstock.decode.pixels import PixelError
-from penstock.decode.short_value import describe_bytes, show_number
+from penstock.decode.sample import describe_bytes, show_number
 from penstock.decode.thumbnail import decode_small, draw_array
 from penstock.foundation.wording import count
 from penstock.schema.array import Sequence, Tensor

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumns, Dense, Ragged
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_scattered
-from penstock.decode.short_value import round_measure, show_number
+from penstock.decode.sample import round_measure, show_number
 from penstock.read.rows import Rows
 from penstock.read.scatter import Scatter
 from penstock.schema.array import Sequence
@@ -26,7 +26,7 @@ from penstock.schema.date import DAY, Date, DateUnit, show_date
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category, Number, Text
 from penstock.schema.schema import Schema
-from penstock.statistics.bins import choose_edges, count_values
+from penstock.statistics.frequency import choose_edges, count_values
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
 from penstock.view.opened_data import TRAIN, OpenedData

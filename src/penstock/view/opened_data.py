@@ -15,8 +15,7 @@ from penstock.columns import Payload
 from penstock.errors import NoSuchPathError, PenstockError, SchemaError, StateError
 from penstock.foundation.wording import list_choices, unknown_name
 from penstock.jobs.given_dataset import Declaration
-from penstock.read.opened_files import OpenedFiles, open_files
-from penstock.read.origin import Origin
+from penstock.read.opened_files import OpenedFiles, Origin, open_files
 from penstock.read.shard import Shard
 from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution

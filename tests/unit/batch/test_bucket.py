@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from penstock.batch.batch_plan import BucketPlan, Ticket
-from penstock.read.mixed_order import MixedOrder
-from penstock.read.order import SplitOrder
+from penstock.read.order import MixedOrder, SplitOrder
 from raising import raises_with
 
 LENGTHS = np.random.default_rng(5).integers(0, 40, 500).astype(np.int32)

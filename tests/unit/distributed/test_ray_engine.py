@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from penstock.distributed.ray_engine import RayEngine
-from penstock.encode.fault import CellFault
+from penstock.encode.plain import CellFault
 from penstock.encode.raw_rows import RawPlan, RawRows
 from penstock.errors import PathError
 from penstock.fields import Image, Number

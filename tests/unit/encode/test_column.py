@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.encode.column import encode_column
-from penstock.encode.fault import CellFault
+from penstock.encode.plain import CellFault
 from penstock.errors import OptionError
 from penstock.fields import Number
 from penstock.plan.plan import ColumnPlan

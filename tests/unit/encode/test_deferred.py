@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from penstock._native import digest_bytes, hash_bytes
-from penstock.encode.bytes import fingerprint
 from penstock.encode.deferred import find_value, make_references, materialize, referred_bytes, refuse_file
+from penstock.encode.strings import fingerprint
 from penstock.errors import ChangedFileError, PathError
 from penstock.storage.deferred import Deferred
 from raising import mentions, raises_with

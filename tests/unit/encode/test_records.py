@@ -6,8 +6,8 @@ import pytest
 from encoded_rows import column_of, encode_frames, strings_of
 from penstock import fields as f
 from penstock.columns import Bytes, Dense, Ragged
-from penstock.encode.bytes import fingerprint
 from penstock.encode.records import RecordEncoder
+from penstock.encode.strings import fingerprint
 from penstock.schema.schema import Schema
 from penstock.storage.deferred import Deferred
 from raising import raises_with

@@ -8,7 +8,8 @@ import pytest
 import penstock as ps
 from manifest_folders import write_dataset
 from penstock.errors import ChangedFileError, CorruptRecordError, MissingShardError
-from penstock.read import declared_shard, opened_files
+from penstock.read import index as index_module
+from penstock.read import opened_files
 from penstock.read.scatter import Scatter
 from penstock.read.shard_list import DeclaredShards, ShardList
 from raising import containing, raises_with
@@ -74,9 +75,9 @@ def test_records_and_fingerprint_equal_shards_opened_one_by_one(folder, monkeypa
 
 def test_opening_reads_no_index_and_the_first_record_reads_one(folder, monkeypatch):
     read = []
-    decode = declared_shard.decode_index
-    monkeypatch.setattr(declared_shard, "decode_header", lambda *_: pytest.fail("an index is read"))
-    monkeypatch.setattr(declared_shard, "decode_index", lambda *given: read.append(1) or decode(*given))
+    decode = index_module.decode_index
+    monkeypatch.setattr(index_module, "decode_header", lambda *_: pytest.fail("an index is read"))
+    monkeypatch.setattr(index_module, "decode_index", lambda *given: read.append(1) or decode(*given))
     split = ps.open(folder)["train"]
     assert read == []
     assert split[0]["row"] == 0

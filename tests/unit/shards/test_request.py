@@ -11,7 +11,7 @@ from penstock.fields import Number, Text
 from penstock.jobs.convert.raw_source import prepare
 from penstock.plan.plan import ColumnPlan, Plan
 from penstock.plan.planner import PlanOverrides, make_plan
-from penstock.schema.number_format import NumberFormat
+from penstock.schema.notation import NumberFormat
 from penstock.settings.conversion import ConvertOptions
 from penstock.settings.groups import Splits
 from penstock.shards.content import read_content

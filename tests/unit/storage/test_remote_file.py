@@ -7,8 +7,9 @@ import pytest
 
 import penstock as ps
 from penstock.errors import ChangedFileError
-from penstock.storage import range_cache, remote_file
-from penstock.storage.range_cache import RangeCache
+from penstock.storage import cache as cache_module
+from penstock.storage import remote_file
+from penstock.storage.cache import RangeCache
 from penstock.storage.remote_file import RemoteFile
 from penstock.storage.store_path import parse_store_path
 from store_server import put_object
@@ -19,7 +20,7 @@ PATH = parse_store_path("s3://animals/object")
 
 @pytest.fixture
 def content(s3, s3_port, monkeypatch):
-    for module in (range_cache, remote_file):
+    for module in (cache_module, remote_file):
         monkeypatch.setattr(module, "CHUNK_BYTES", CHUNK)
     data = np.random.default_rng(1).bytes(10 * CHUNK + 345)
     put_object(s3_port, "animals", "object", data)

@@ -14,10 +14,10 @@ from typing import Any, Protocol, TypeAlias
 from penstock import _native
 from penstock._native import IndexScanner
 from penstock.columns import Compression, Payload
-from penstock.decode.status import describe_malformed
+from penstock.decode.losses import describe_malformed
 from penstock.errors import CorruptRecordError, PenstockError
-from penstock.read.damage import Damage, naming_record
-from penstock.read.index import check_compression, holds_no_record, not_tfrecord, refuse_foreign
+from penstock.read.damage import Damage, holds_no_record, naming_record, not_tfrecord, refuse_foreign
+from penstock.read.index import check_compression
 from penstock.schema.survey import Survey
 from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import FIRST_BYTES, inflate

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from penstock.errors import PenstockError
+from penstock.format.entry import split_of
 from penstock.format.manifest import MANIFEST_NAME
-from penstock.format.shard_names import split_of
 from penstock.foundation.wording import count
 from penstock.jobs.check.file_check import Fault, Progress, ReadProgress
 from penstock.jobs.check.repair_file import QUARANTINE, FileRepairer, Loss, RepairedFile, assign_paths

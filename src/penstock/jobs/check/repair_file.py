@@ -16,9 +16,9 @@ from typing import Protocol
 
 from penstock import _native
 from penstock.columns import Compression
-from penstock.decode.status import describe_malformed
+from penstock.decode.losses import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
-from penstock.format.shard_names import group_files
+from penstock.format.entry import group_files
 from penstock.jobs.check.file_check import (
     CheckedFile,
     CountedFile,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Payload
 from penstock.errors import ManifestError, NoSuchPathError, PathError, PenstockError
-from penstock.format.entry import ShardEntry
+from penstock.format.entry import ShardEntry, group_files
 from penstock.format.index import (
     LONGEST_HEADER,
     decode_index,
@@ -26,7 +26,6 @@ from penstock.format.index import (
     max_tfindex_bytes,
     tfindex_name,
 )
-from penstock.format.shard_names import group_files
 from penstock.jobs.check.file_check import (
     Fault,
     FileCheck,

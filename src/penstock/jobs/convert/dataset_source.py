@@ -13,7 +13,7 @@ from typing import Any
 
 from penstock.columns import Bytes, Column, Columns, Dense
 from penstock.dataset import Dataset
-from penstock.encode.fault import CellFault
+from penstock.encode.plain import CellFault
 from penstock.encode.raw_rows import EncodedRows
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
 from penstock.foundation.wording import show, unknown_name

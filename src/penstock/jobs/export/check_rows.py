@@ -20,7 +20,7 @@ from penstock.dataset import USUAL_SPLITS, Dataset, Split
 from penstock.dataset import open as open_dataset
 from penstock.decode.sample import Sample
 from penstock.encode.records import RecordEncoder
-from penstock.encode.text import join_bytes
+from penstock.encode.strings import join_bytes
 from penstock.errors import ExportError, MissingPackageError, OptionError, PenstockError
 from penstock.jobs.evaluate.labelled import frame_records, name_fields
 from penstock.jobs.export.image_files import make_jpegs, make_pngs

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from penstock.columns import CodedColumn, Columns, take_rows
 from penstock.decode.arrow import arrow_schema, make_batch
 from penstock.encode.column import encode_column
-from penstock.encode.fault import CellFault, Faults
+from penstock.encode.plain import CellFault, Faults
 from penstock.errors import CellError, FieldError, SourceError
 from penstock.foundation.wording import show
 from penstock.jobs.predict.data_columns import as_decoded, as_type, make_absent, plain_array

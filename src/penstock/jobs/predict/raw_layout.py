@@ -20,12 +20,11 @@ from penstock.plan.inference import find_representation
 from penstock.plan.plan import ColumnPlan
 from penstock.plan.planner import holds_dates, holds_numbers
 from penstock.plan.profile import ColumnProfile
-from penstock.plan.styled_numbers import are_numbers, find_doubt
+from penstock.plan.styled_texts import are_numbers, find_doubt
 from penstock.plan.survey import survey_column
-from penstock.schema.date_order import DateOrder
 from penstock.schema.declaration import ColumnDeclaration, Representation, load_plan_declaration
 from penstock.schema.field import Field
-from penstock.schema.number_format import NanMeaning, NumberFormat
+from penstock.schema.notation import DateOrder, NanMeaning, NumberFormat
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
 from penstock.settings.conversion import RecordedFormat

@@ -29,8 +29,14 @@ from penstock.shards.staging.destination import check_folder, find_staging, refu
 from penstock.shards.staging.journal import JOURNAL_NAME, Journal
 from penstock.shards.staging.lock import OWNER_NAME, WriterLock
 from penstock.shards.staging.publication import NewShards, ShardFolder
-from penstock.storage.atomic import AtomicFile, refuse_existing, sync_folder, write_failure
-from penstock.storage.exchange import exchange, restore_folder
+from penstock.storage.atomic import (
+    AtomicFile,
+    exchange,
+    refuse_existing,
+    restore_folder,
+    sync_folder,
+    write_failure,
+)
 from penstock.storage.store_path import AnyPath
 
 _DATA, _SCRATCH, _ASIDE = "data", "scratch", "old"

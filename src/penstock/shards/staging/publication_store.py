@@ -34,9 +34,8 @@ from penstock.errors import (
     StoreError,
     WriteError,
 )
-from penstock.format.combined_index import COMBINED_NAME, iter_combined
 from penstock.format.entry import ShardEntry
-from penstock.format.index import decode_index, identify, index_name
+from penstock.format.index import COMBINED_NAME, decode_index, identify, index_name, iter_combined
 from penstock.format.manifest import MANIFEST_NAME, Manifest, parse_manifest
 from penstock.shards.request import refuse_difference
 from penstock.shards.shard_file import ShardFile, name_files

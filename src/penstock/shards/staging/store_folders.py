@@ -16,9 +16,16 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from penstock.errors import CorruptRecordError, NoSuchPathError
-from penstock.format.combined_index import COMBINED_NAME
 from penstock.format.entry import ShardEntry
-from penstock.format.index import INDEX_FOLDER, INDEX_SUFFIX, decode_index, identify, index_name, tfindex_name
+from penstock.format.index import (
+    COMBINED_NAME,
+    INDEX_FOLDER,
+    INDEX_SUFFIX,
+    decode_index,
+    identify,
+    index_name,
+    tfindex_name,
+)
 from penstock.format.manifest import MANIFEST_NAME, Manifest, parse_manifest
 from penstock.format.tfds import TFDS_NAMES
 from penstock.shards.shard_file import name_files

@@ -19,12 +19,12 @@ from penstock.errors import (
     OptionError,
     StoreError,
 )
-from penstock.format.combined_index import COMBINED_NAME, decode_combined
+from penstock.format.index import COMBINED_NAME, decode_combined
 from penstock.format.manifest import load_manifest
 from penstock.jobs.check.inspect import inspect
 from penstock.jobs.check.verify import verify
 from penstock.read import range_buffers, remote_index
-from penstock.read.remote_shard import ShardObject
+from penstock.read.remote_shards import ShardObject
 from penstock.read.scatter import Scatter
 from penstock.storage.object_store import fetch
 from penstock.storage.request_threads import MAX_REQUESTS

@@ -10,8 +10,8 @@ from penstock.jobs.convert.convert import plan_conversion
 from penstock.jobs.predict.predict import predict
 from penstock.plan.plan_file import dump_yaml, read_plan
 from penstock.plan.planner import PlanOverrides
-from penstock.plan.styled_numbers import find_format, rewrite_numbers
-from penstock.schema.number_format import NumberFormat
+from penstock.plan.styled_texts import find_format, rewrite_numbers
+from penstock.schema.notation import NumberFormat
 from penstock.settings.conversion import ConvertOptions
 from raising import containing, raises_with
 

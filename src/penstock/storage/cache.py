@@ -1,8 +1,8 @@
-"""A cache of objects of stores on a local disk, shared by processes, in chunks of one size.
+"""Caches on a local disk: files that are expensive to make again, and ranges of objects in stores.
 
-In: an object, its version, and numbers of chunks. Out: their bytes, if they are there and not damaged. A
-chunk appears by a rename, so that no process sees a part of one; the least recently used are deleted. A disk
-that is full or cannot be written means fewer chunks, and one warning.
+Cache files are under `$PENSTOCK_CACHE`, else `$XDG_CACHE_HOME/penstock`, else `~/.cache/penstock`; they may
+be deleted at any time, and without a writable folder the work is done again. Objects of stores are kept in
+chunks of one size, shared by processes: a chunk appears by a rename, and the least recently used are deleted.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ import json
 import logging
 import os
 import shutil
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -24,8 +25,86 @@ from penstock import _native
 from penstock.errors import OptionError
 from penstock.foundation.process import ProcessLock
 from penstock.foundation.wording import show
-from penstock.storage.cache_folder import cache_folder, write_cached
-from penstock.storage.store_path import StorePath
+from penstock.storage.store_path import AnyPath, StorePath
+
+MAX_INFLATED_BYTES = 16 << 30  # total size of all decompressed copies
+
+
+def cache_folder() -> Path:
+    """Return the path of the cache folder, which need not exist."""
+    chosen = os.environ.get("PENSTOCK_CACHE")
+    if chosen:
+        return Path(chosen)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "penstock"
+
+
+def cache_path(kind: str, source: AnyPath, *versions: object) -> Path:
+    """Return the path of the cache file made from `source`; `versions` distinguish variants of it."""
+    name = os.path.realpath(source) if isinstance(source, Path) else str(source)
+    text = "\n".join([name, *map(str, versions)])
+    return cache_folder() / kind / hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:40]
+
+
+def write_cached(path: Path, chunks: Iterable[bytes]) -> bool:
+    """Write a cache file atomically. Return whether it was written; errors of `chunks` are raised."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fd, name = tempfile.mkstemp(dir=path.parent, prefix=".tmp-")
+    except OSError:
+        return False
+    try:
+        return _write_chunks(fd, chunks) and _rename(Path(name), path)
+    finally:
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+
+
+def _write_chunks(fd: int, chunks: Iterable[bytes]) -> bool:
+    out = os.fdopen(fd, "wb")
+    try:
+        for chunk in chunks:  # outside of the `try` below: errors from making a chunk must be raised
+            try:
+                out.write(chunk)
+                out.flush()
+            except OSError:
+                return False
+        return True
+    finally:
+        with contextlib.suppress(OSError):
+            out.close()
+
+
+def _rename(name: Path, path: Path) -> bool:
+    try:
+        name.replace(path)
+    except OSError:
+        return False
+    return True
+
+
+def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_BYTES) -> bool:
+    """Delete the least recently used files of `folder` until `needed_bytes` more fit within the limit.
+
+    Return whether they fit. Nothing is deleted if they alone exceed the limit.
+    """
+    if needed_bytes > limit_bytes:
+        return False
+    files = []
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # another process may have deleted or renamed it
+                status = entry.stat()
+                files.append((status.st_atime_ns, status.st_size, entry.path))
+    used = sum(size for _, size, _ in files)
+    for _, size, name in sorted(files):
+        if used + needed_bytes <= limit_bytes:
+            break
+        with contextlib.suppress(OSError):
+            Path(name).unlink()
+            used -= size
+    return used + needed_bytes <= limit_bytes
+
 
 _log = logging.getLogger("penstock")
 

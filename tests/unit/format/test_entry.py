@@ -7,7 +7,7 @@ import pytest
 
 import penstock as ps
 from penstock.errors import MissingShardError, PathError, UnknownNameError
-from penstock.format.shard_names import ShardName, check_complete, group_files, split_of
+from penstock.format.entry import ShardName, check_complete, group_files, split_of
 from raising import containing, mentions, raises_with
 from record_files import example, write_plain
 

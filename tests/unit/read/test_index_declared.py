@@ -15,7 +15,7 @@ from penstock.errors import (
     SchemaError,
     UnknownNameError,
 )
-from penstock.read import declared_shard
+from penstock.read import index as index_module
 from penstock.read.opened_files import OpenedFiles
 from raising import containing, mentions, raises_with
 from record_files import PAYLOADS, example, row_numbers, write_plain
@@ -34,7 +34,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def no_scan(monkeypatch):
-    monkeypatch.setattr(declared_shard, "build_index", lambda *_: pytest.fail("a file is scanned"))
+    monkeypatch.setattr(index_module, "build_index", lambda *_: pytest.fail("a file is scanned"))
     monkeypatch.setattr(OpenedFiles, "survey", lambda _: pytest.fail("records are looked at"))
 
 
@@ -53,9 +53,9 @@ def test_data_set_follows_its_manifest_and_nothing_is_scanned(tmp_path, compress
 
 def test_index_is_loaded_with_the_first_record(folder, monkeypatch):
     loaded = []
-    decode = declared_shard.decode_index
+    decode = index_module.decode_index
     monkeypatch.setattr(
-        declared_shard, "decode_index", lambda *facts: loaded.append(facts[1][0]) or decode(*facts)
+        index_module, "decode_index", lambda *facts: loaded.append(facts[1][0]) or decode(*facts)
     )
     pets = ps.open(folder)
     assert len(pets["train"]) == 5
@@ -67,7 +67,7 @@ def test_index_is_loaded_with_the_first_record(folder, monkeypatch):
 def test_text_index_serves_where_the_own_one_is_not_there(folder, monkeypatch):
     for file in (folder / "index").iterdir():
         file.unlink()
-    monkeypatch.setattr(declared_shard, "build_index", lambda *_: pytest.fail("a file is scanned"))
+    monkeypatch.setattr(index_module, "build_index", lambda *_: pytest.fail("a file is scanned"))
     assert row_numbers(ps.open(folder)["train"].records()) == [0, 1, 2, 3, 4]
 
 

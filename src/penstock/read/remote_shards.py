@@ -1,7 +1,7 @@
-"""Opening of shards in object stores, which are read by ranges.
+"""Shards in object stores, which are read by ranges; the core gets their frames as buffers.
 
 In: the files of a listing. Out: shards. Those that a manifest declares need no request yet, and are made when
-they are used: a data set may have 100,000 of them.
+they are used: a data set may have 100,000 of them. Rows that are read in order are read ahead.
 """
 
 from __future__ import annotations
@@ -14,23 +14,108 @@ from typing import Final, cast, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.errors import CorruptRecordError
+from penstock import _native
+from penstock.errors import CorruptRecordError, MissingShardError, NoSuchPathError
 from penstock.format.entry import ShardEntry
 from penstock.format.manifest import ManifestCompression
 from penstock.foundation.process import ProcessLock
 from penstock.read.dataset_files import DatasetFolder, File, list_parents
 from penstock.read.index import Index
 from penstock.read.range_buffers import RangeFile
-from penstock.read.remote_index import CombinedIndex, RemoteIndex, load_offsets, scan_object
-from penstock.read.remote_shard import RemoteCompressedShard, RemoteShard, ShardObject
-from penstock.read.shard import Shard
+from penstock.read.remote_index import CombinedIndex, InflateSource, RemoteIndex, load_offsets, scan_object
+from penstock.read.shard import Access, CompressedShard, Selection, Shard
 from penstock.read.shard_list import LazyShards, ShardList
 from penstock.settings.groups import ReadOptions
-from penstock.storage.open_file import KeptFiles
+from penstock.storage.cache import cache_path, find_cache
+from penstock.storage.open_file import KeptFiles, OpenFile, Readable
 from penstock.storage.paths import locate
-from penstock.storage.range_cache import find_cache
-from penstock.storage.remote_file import RemoteFile
+from penstock.storage.remote_file import RemoteFile, SequentialReader
 from penstock.storage.store_path import AnyPath, StorePath
+
+
+class ShardObject(RemoteFile):
+    """The object of a shard that a manifest declares: it must exist with the declared size."""
+
+    def fetch(self, start: int, stop: int) -> memoryview:
+        """Return a range of bytes by one request."""
+        try:
+            return super().fetch(start, stop)
+        except NoSuchPathError as error:
+            raise MissingShardError(
+                f"shard {self.path.name} is missing",
+                path=self.path.parent,
+                expected=f"{self.size} bytes",
+                got="no object",
+                advice="Restore the object, or open the data set again.",
+            ) from error
+
+
+class RemoteShard(Shard):
+    """A shard in an object store; safe to use from several threads."""
+
+    def __init__(self, file: RemoteFile, index: Index, *, is_ahead: bool = False) -> None:
+        """Describe a shard; nothing is read yet.
+
+        `is_ahead`: whether it is read once, in order, by one thread: then it is read ahead.
+        """
+        self.path = file.path
+        self.index = index
+        self.ranges = self._object = file
+        self._reader = SequentialReader(file) if is_ahead else None
+
+    def segment(self, selection: Selection, access: Access = "read") -> _native.Segment:  # noqa: ARG002
+        """Return the frames of the selected records, read now."""
+        begins, sizes = self._frames(selection)
+        if len(begins) == 0:
+            return -1, b"", 0, begins, sizes, None
+        first, last = int(begins.min()), int((begins + sizes).max())
+        read = self._object.read if self._reader is None else self._reader.read
+        return -1, read(first, last - first), first, begins, sizes, None
+
+    def in_order(self) -> Shard:
+        """Return a shard that is read ahead."""
+        return RemoteShard(self._object, self.index, is_ahead=True)
+
+    def file(self) -> OpenFile | None:
+        """Return None: there is no file."""
+        return None
+
+    def check(self) -> None:
+        """Do nothing: each request demands the version of the object that was read first."""
+
+
+class RemoteCompressedShard(CompressedShard):
+    """A gzip or zlib object: decompressed on the fly when read in order, into the cache for other orders."""
+
+    def __init__(
+        self,
+        file: RemoteFile,
+        index: Index,
+        version: str,
+        files: KeptFiles | None = None,
+        *,
+        goes_forward: bool = False,
+    ) -> None:
+        """Describe a shard; nothing is read yet.
+
+        `version`: identifies the content of the object: a copy in the cache is found by it. `goes_forward`:
+        whether it is read once, in order.
+        """
+        self._object = file
+        self._version = version
+        super().__init__(file.path, index, files, goes_forward=goes_forward)
+        self._copy = cache_path("inflated", file.path, index.identity.size, version)
+
+    def in_order(self) -> Shard:
+        """Return a shard with its own stream."""
+        return RemoteCompressedShard(self._object, self.index, self._version, self._files, goes_forward=True)
+
+    def check(self) -> None:
+        """Do nothing: each request demands the version of the object that was read first."""
+
+    def _source(self) -> Readable:
+        return InflateSource(self._object)
+
 
 # A shard that is read in order keeps the last range of it in memory.
 _MOST_IN_ORDER: Final = 4

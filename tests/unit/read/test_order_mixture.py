@@ -8,8 +8,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.read.bitmap import Bitmap
-from penstock.read.mixed_order import MixedOrder
-from penstock.read.order import SplitOrder
+from penstock.read.order import MixedOrder, SplitOrder
 from raising import raises_with
 
 

@@ -14,7 +14,7 @@ from penstock.cli.main import main
 from penstock.errors import CellError, OptionError
 from penstock.jobs.predict.predict import predict
 from penstock.plan.planner import PlanOverrides, make_plan
-from penstock.plan.styled_dates import find_orders, rewrite_dates
+from penstock.plan.styled_texts import find_orders, rewrite_dates
 from penstock.settings.conversion import ConvertOptions
 from penstock.settings.groups import TextFiles
 from penstock.source.opening import open_source

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from image_files import jpeg
-from penstock.decode.short_value import shorten_value, show_number, show_value
+from penstock.decode.sample import shorten_value, show_number, show_value
 
 PHOTO = jpeg(np.zeros((6, 9, 3), np.uint8))
 

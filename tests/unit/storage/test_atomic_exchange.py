@@ -5,7 +5,7 @@ import errno
 
 import pytest
 
-from penstock.storage.exchange import exchange, restore_folder
+from penstock.storage.atomic import exchange, restore_folder
 
 
 @pytest.fixture

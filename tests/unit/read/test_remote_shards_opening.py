@@ -9,9 +9,9 @@ import pytest
 from manifest_folders import write_dataset
 from penstock.format.entry import ShardEntry
 from penstock.format.manifest import load_manifest
-from penstock.read import dataset_files, opened_files, remote_opening
+from penstock.read import dataset_files, opened_files, remote_shards
 from penstock.read.opened_files import open_files
-from penstock.read.remote_opening import DeclaredObjects
+from penstock.read.remote_shards import DeclaredObjects
 from penstock.read.scatter import Scatter
 from penstock.read.shard_list import ShardList
 from penstock.settings.groups import ReadOptions
@@ -88,7 +88,7 @@ def test_shards_that_are_read_in_order_do_not_pile_up(shards):
     in_order = shards.in_order()
     for shard in in_order:
         assert len(shard)
-    assert len(in_order._made) == remote_opening._MOST_IN_ORDER
+    assert len(in_order._made) == remote_shards._MOST_IN_ORDER
     assert in_order[3] is in_order[3]
     assert in_order[3] is not shards[3]
     assert in_order[3].index is shards[3].index

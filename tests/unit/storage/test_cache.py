@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.storage.cache_folder import cache_folder, cache_path, make_room, write_cached
+from penstock.storage.cache import cache_folder, cache_path, make_room, write_cached
 
 
 def test_cache_folder_is_the_folder_of_the_environment_variable(monkeypatch, tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from penstock.statistics.bins import NUM_BINS, choose_edges, count_values
+from penstock.statistics.frequency import NUM_BINS, choose_edges, count_values
 
 
 def test_whole_numbers_in_a_small_range_have_a_bin_each():

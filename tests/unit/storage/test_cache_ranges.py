@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import OptionError
-from penstock.storage import cache_folder, range_cache
-from penstock.storage.range_cache import RangeCache, find_cache
+from penstock.storage import cache as cache_module
+from penstock.storage.cache import RangeCache, find_cache
 from penstock.storage.store_path import parse_store_path
 
 PATH = parse_store_path("s3://animals/pets/train.tfrecord")
@@ -24,7 +24,7 @@ FILE = CHUNK + 512
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(range_cache, "CHUNK_BYTES", CHUNK)
+    monkeypatch.setattr(cache_module, "CHUNK_BYTES", CHUNK)
 
 
 def make_chunk(number):
@@ -121,7 +121,7 @@ def test_disk_that_cannot_be_written_means_no_cache_and_one_warning(tmp_path, mo
         def fail(*_, **__):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-        monkeypatch.setattr(cache_folder.tempfile, "mkstemp", fail)
+        monkeypatch.setattr(cache_module.tempfile, "mkstemp", fail)
     cached = RangeCache(folder, 10 * FILE).find_object(PATH, 5 * CHUNK, "a")
     with caplog.at_level(logging.WARNING, "penstock"):
         for number in range(3):
@@ -148,10 +148,10 @@ _PROCESS = """
 import sys
 import numpy as np
 from pathlib import Path
-from penstock.storage import range_cache
+from penstock.storage import cache
 from penstock.storage.store_path import parse_store_path
-range_cache.CHUNK_BYTES = 1000
-cached = range_cache.RangeCache(Path(sys.argv[1]), int(sys.argv[2])).find_object(
+cache.CHUNK_BYTES = 1000
+cached = cache.RangeCache(Path(sys.argv[1]), int(sys.argv[2])).find_object(
     parse_store_path("s3://animals/pets/train.tfrecord"), 500_000, "a"
 )
 for turn in range(5):
