@@ -20,25 +20,23 @@ from penstock.foundation.wording import declare
 from penstock.schema.array import Tensor
 from penstock.schema.field import TensorDtype
 
-Order: TypeAlias = Literal["<", ">"]
+_Order: TypeAlias = Literal["<", ">"]
 
 _MOST_ELEMENTS: Final = 1 << 16  # of a value, to judge an element type by
 _TINIEST: Final = {"float16": 6.1e-5, "float32": 1e-8, "float64": 1e-8}
-LARGEST: Final = 1e8
+_LARGEST: Final = 1e8
 """Magnitude of numbers that someone measured or computed."""
-MOST_ODD: Final = 1e-3
+_MOST_ODD: Final = 1e-3
 """Maximum share of elements beyond the usual magnitudes."""
 _MOST_SMALL_INTEGERS: Final = 0.99
-FLOATS: Final[tuple[TensorDtype, ...]] = ("float16", "float32", "float64")
+_FLOATS: Final[tuple[TensorDtype, ...]] = ("float16", "float32", "float64")
 """Floating-point types, the smallest first."""
 _MISSING: Final = {"float16": 0x7E00, "float32": 0x7FC00000, "float64": 0x7FF8 << 48}
 """Bits of the NaN that programs write, without its sign; bytes of another type make other ones."""
 _INTEGERS: Final[dict[str, int]] = {"int64": 40, "int32": 20}
 """Bits that usual values of a type have at most; values of a wrong type have more."""
 _USUAL_INT16: Final = 1 << 13
-_FEWEST_VALUES: Final = (
-    16  # distinct lower bytes of an integer; fewer distinct bytes are codes of one byte each
-)
+_FEWEST_VALUES: Final = 16  # distinct lower bytes of an integer; with fewer, each byte is a code
 _LEAST_DIFFERENCE: Final = 0.2  # between the distributions of the upper and lower bytes of an element
 _SMOOTH: Final = 0.5  # differences of neighbours, relative to differences of other elements
 _ROUGH: Final = 0.8
@@ -46,19 +44,17 @@ _HUGE: Final = 1e200  # larger elements, whose sums may overflow, and NaN count 
 _STRIDES: Final = (1, 3, 4)  # bytes between neighbours, for each number of channels
 
 
-def find_types(values: Sequence[bytes], order: Order = "<") -> tuple[TensorDtype, ...]:
-    """Return the element types of more than one byte that the values may have, the most plausible first.
-
-    Of several floating-point types the smallest whose numbers all have usual magnitudes comes first, as the
-    bytes of another type show as NaN, 1e-30 or 1e30.
-    """
+def _find_types(values: Sequence[bytes], order: _Order = "<") -> tuple[TensorDtype, ...]:
+    """Return the element types of more than one byte that the values may have, the most plausible first."""
     size = len(values[0])
     types: list[TensorDtype] = [
-        each for each in (*FLOATS, "int64", "int32") if size % np.dtype(each).itemsize == 0
+        each for each in (*_FLOATS, "int64", "int32") if size % np.dtype(each).itemsize == 0
     ]
     views = {each: _view(values, each, order) for each in types}
+    # Of several floating-point types, the smallest whose numbers all have usual magnitudes comes first: bytes
+    # of another type are NaN, 1e-30 or 1e30.
     found: list[TensorDtype] = [
-        each for each in FLOATS if each in views and _are_usual_floats(views[each], order)
+        each for each in _FLOATS if each in views and _are_usual_floats(views[each], order)
     ]
     found += [each for each in types if each in _INTEGERS and _are_usual_integers(views[each])]
     if size % 2 == 0:
@@ -66,37 +62,37 @@ def find_types(values: Sequence[bytes], order: Order = "<") -> tuple[TensorDtype
     return tuple(found)
 
 
-def find_big_endian(values: Sequence[bytes]) -> TensorDtype | None:
+def _find_big_endian(values: Sequence[bytes]) -> TensorDtype | None:
     """Return the element type of values whose bytes are in the reverse order; None if nothing shows that."""
-    if find_types(values) or _are_codes(_view(values, "uint8", "<")):
+    if _find_types(values) or _are_codes(_view(values, "uint8", "<")):
         return None
-    return next(iter(find_types(values, ">")), None)
+    return next(iter(_find_types(values, ">")), None)
 
 
-def are_usual_bytes(values: Sequence[bytes]) -> bool:
+def _are_usual_bytes(values: Sequence[bytes]) -> bool:
     """Return whether values are bytes by themselves: few distinct ones, or similar ones of neighbours."""
     elements = _view(values, "uint8", "<")
     if not elements.any():
         return False
-    return _are_codes(elements) or min(compare_neighbours(elements, each) for each in _STRIDES) < _SMOOTH
+    return _are_codes(elements) or min(_compare_neighbours(elements, each) for each in _STRIDES) < _SMOOTH
 
 
-def has_rows(values: Sequence[bytes], dtype: TensorDtype, width: int) -> bool:
+def _has_rows(values: Sequence[bytes], dtype: TensorDtype, width: int) -> bool:
     """Return whether elements are like those `width` elements later, as in the rows of an image."""
-    return compare_neighbours(_view(values, dtype, "<"), width) < _ROUGH
+    return _compare_neighbours(_view(values, dtype, "<"), width) < _ROUGH
 
 
 def _are_codes(elements: NDArray[np.generic]) -> bool:
     return len(np.unique(elements)) <= _FEWEST_VALUES
 
 
-def _view(values: Sequence[bytes], dtype: str, order: Order) -> NDArray[np.generic]:
+def _view(values: Sequence[bytes], dtype: str, order: _Order) -> NDArray[np.generic]:
     wanted = np.dtype(dtype).newbyteorder(order)
     count = min(len(values[0]) // wanted.itemsize, _MOST_ELEMENTS)
     return np.concatenate([np.frombuffer(value, wanted, count) for value in values])
 
 
-def _are_usual_floats(values: NDArray[np.generic], order: Order) -> bool:
+def _are_usual_floats(values: NDArray[np.generic], order: _Order) -> bool:
     with np.errstate(invalid="ignore", over="ignore"):
         numbers = np.abs(values.astype(np.float64))
         lower = (numbers[::2] if order == "<" else numbers[1::2]) > 0
@@ -105,8 +101,8 @@ def _are_usual_floats(values: NDArray[np.generic], order: Order) -> bool:
     others = numbers[(numbers != 0) & ~is_missing]
     if not len(others) or (len(numbers) > 1 and not lower.any()):
         return False  # the second case: lower halves of larger elements, whose fractions end early
-    odd = ~((others >= _TINIEST[values.dtype.name]) & (others <= LARGEST))
-    return bool(odd.mean() <= MOST_ODD) and _differ(values[numbers != 0])
+    odd = ~((others >= _TINIEST[values.dtype.name]) & (others <= _LARGEST))
+    return bool(odd.mean() <= _MOST_ODD) and _differ(values[numbers != 0])
 
 
 def _are_usual_integers(values: NDArray[np.generic]) -> bool:
@@ -116,7 +112,7 @@ def _are_usual_integers(values: NDArray[np.generic]) -> bool:
     return bool(numbers.any()) and largest < 1 << _INTEGERS[values.dtype.name]
 
 
-def _find_short(values: Sequence[bytes], order: Order) -> list[TensorDtype]:
+def _find_short(values: Sequence[bytes], order: _Order) -> list[TensorDtype]:
     """Return the type of two bytes of the values, if their upper bytes are not like the lower ones.
 
     Either most numbers are far smaller than the type allows, or neighbours are similar, but not their bytes.
@@ -131,11 +127,11 @@ def _find_short(values: Sequence[bytes], order: Order) -> list[TensorDtype]:
     has_signs = numbers.min() < 0 < numbers.max() and abs(numbers.mean()) < numbers.std()
     if has_signs and (np.abs(numbers) < _USUAL_INT16).mean() >= _MOST_SMALL_INTEGERS:
         return ["int16"]
-    if compare_neighbours(_view(values, "uint8", "<"), 1) < _ROUGH:
+    if _compare_neighbours(_view(values, "uint8", "<"), 1) < _ROUGH:
         return []
     found: dict[TensorDtype, float] = {
-        "uint16": compare_neighbours(unsigned, 1),
-        "int16": compare_neighbours(signed, 1),
+        "uint16": _compare_neighbours(unsigned, 1),
+        "int16": _compare_neighbours(signed, 1),
     }
     best = min(found, key=found.__getitem__)
     return [best] if found[best] < _SMOOTH else []
@@ -148,7 +144,7 @@ def _differ(values: NDArray[np.generic]) -> bool:
     return bool(np.abs(first - last).sum() / 2 >= _LEAST_DIFFERENCE)
 
 
-def compare_neighbours(elements: NDArray[np.generic], stride: int) -> float:
+def _compare_neighbours(elements: NDArray[np.generic], stride: int) -> float:
     """Return the mean difference of neighbours, relative to elements that are far from each other."""
     if len(elements) <= stride:
         return 1.0
@@ -221,8 +217,8 @@ def propose_arrays(name: str, values: Sequence[bytes]) -> tuple[Tensor, ...]:
         return ()
     if find_conversion(name, values) is not None or all(map(_is_text, values)):
         return ()
-    dtypes: list[TensorDtype] = [*find_types(values), "uint8"]
-    if dtypes == ["uint8"] and not are_usual_bytes(values):
+    dtypes: list[TensorDtype] = [*_find_types(values), "uint8"]
+    if dtypes == ["uint8"] and not _are_usual_bytes(values):
         dtypes += [each for each in _RECOGNIZABLE if size % np.dtype(each).itemsize == 0]
     found: list[Tensor] = []
     for rank, dtype in enumerate(dtypes):
@@ -233,7 +229,7 @@ def propose_arrays(name: str, values: Sequence[bytes]) -> tuple[Tensor, ...]:
 
 def has_clear_type(values: Sequence[bytes]) -> bool:
     """Return whether the values themselves show the element type of the first array that is proposed."""
-    return bool(find_types(values)) or are_usual_bytes(values)
+    return bool(_find_types(values)) or _are_usual_bytes(values)
 
 
 def _is_text(value: bytes) -> bool:
@@ -246,7 +242,7 @@ def view_array(tensor: Tensor, value: bytes) -> NDArray[np.generic]:
     return np.frombuffer(value, dtype, tensor.size).reshape(tensor.shape)
 
 
-def declare_tensor(name: str, tensor: Tensor) -> str:
+def _declare_tensor(name: str, tensor: Tensor) -> str:
     """Return the argument that declares a tensor, as messages name it."""
     return declare(name, f"Tensor({tensor.shape}, {tensor.dtype!r})")
 
@@ -266,7 +262,7 @@ def advise_declaration(name: str, values: Sequence[bytes]) -> str:
     if not proposals:
         return ""
     size = f"{len(values[0]):,} bytes"
-    first, *others = [declare_tensor(name, each) for each in proposals]
+    first, *others = [_declare_tensor(name, each) for each in proposals]
     more = f", or {others[0]}" if others else ""
     what = f"If its values of {size} are arrays of tobytes(), declare them when you open the data"
     return f"{what}: {first}{more}."
@@ -279,7 +275,7 @@ def find_conversion(name: str, values: Sequence[bytes]) -> ArrayFormat | None:
     size = len(values[0])
     if size < _FEWEST_BYTES or any(len(value) != size for value in values) or all(map(_is_text, values)):
         return None
-    dtype = find_big_endian(values)
+    dtype = _find_big_endian(values)
     if dtype is None:
         return None
     shape = _list_shapes(name, values, dtype)[0]
@@ -368,9 +364,9 @@ def _list_shapes(name: str, values: Sequence[bytes], dtype: TensorDtype) -> list
     is_image = bool(_IMAGE_NAME.search(name)) and not _VECTOR_NAME.search(name)
     if is_image and not images:
         images = [*_list_oblongs(count)]
-    is_vector = bool(_VECTOR_NAME.search(name)) or (dtype in FLOATS and count in _VECTOR_SIZES) or count < 64
+    is_vector = bool(_VECTOR_NAME.search(name)) or (dtype in _FLOATS and count in _VECTOR_SIZES) or count < 64
     if not is_image and not is_vector:
-        is_image = any(has_rows(values, dtype, prod(shape[1:])) for shape in images)
+        is_image = any(_has_rows(values, dtype, prod(shape[1:])) for shape in images)
     return [*images, flat] if is_image else [flat, *images]
 
 
@@ -387,14 +383,14 @@ def _list_oblongs(count: int) -> Iterator[tuple[int, ...]]:
 
 
 def find_odd_values(values: NDArray[np.generic]) -> str:
-    """Return which elements suggest another element type than the type of the array; "" if none do."""
+    """Return which elements suggest another element type; "" if none do."""
     if values.dtype.kind not in "fiu" or values.dtype.itemsize < 2 or not values.size:
         return ""
     with np.errstate(invalid="ignore"):
         numbers = values.astype(np.float64).ravel()
         magnitudes = np.abs(numbers)
-        odd = (magnitudes >= LARGEST * 10) | ((magnitudes > 0) & (magnitudes < _DENORMAL))
-    if (odd | np.isnan(numbers)).mean() < MOST_ODD * 10 or not odd.any():
+        odd = (magnitudes >= _LARGEST * 10) | ((magnitudes > 0) & (magnitudes < _DENORMAL))
+    if (odd | np.isnan(numbers)).mean() < _MOST_ODD * 10 or not odd.any():
         return ""  # NaN alone may mark missing elements
     return (
         f"values such as {numbers[int(np.argmax(odd))]:.3g}, which hint at another element type or byte order"

@@ -73,10 +73,7 @@ class Comparison:
 
 
 def compare_schemas(old: Mapping[str, Field], new: Mapping[str, Field]) -> Comparison:
-    """Say what changed, field by field; `Schema.compare` calls it.
-
-    A field with another name but the same key in the records was renamed.
-    """
+    """Compare schemas field by field; a field with another name but the same key was renamed."""
     changes: list[Change] = []
     by_key = {
         (field.is_feature_list, field.wire_key(name)): name for name, field in old.items() if name not in new
@@ -113,7 +110,7 @@ def _compare_fields(name: str, former: str, old: Field, new: Field) -> Iterator[
     if type(old) is not type(new):
         yield _compare_types(name, old, new)
     else:
-        yield from _compare_attributes(name, old, new)
+        yield from ATTRIBUTES[type(old)](name, old, new)
     if old.role != new.role:
         yield Change(name, f"role {old.role} became {new.role}", True, "records have no roles")
     if old.optional and not new.optional:
@@ -132,11 +129,6 @@ def _compare_types(name: str, old: Field, new: Field) -> Change:
     if new.type_name not in _WIDER.get(old.type_name, (new.type_name,)):
         return Change(name, what, False, f"not every {old.type_name} value is of type {new.type_name}")
     return Change(name, what, True, "records hold both alike")
-
-
-def _compare_attributes(name: str, old: Field, new: Field) -> Iterator[Change]:
-    compare = ATTRIBUTES[type(old)] if type(old) is type(new) else _compare_descriptions
-    yield from compare(name, old, new)
 
 
 def _compare_descriptions(name: str, old: Field, new: Field) -> Iterator[Change]:
@@ -223,7 +215,7 @@ ATTRIBUTES: Final[dict[type[Field], Callable[[str, Any, Any], Iterator[Change]]]
 
 
 def _holds_alike(old: Field, new: Field) -> bool:
-    """Whether what records hold of one field can be what they hold of the other."""
+    """Return whether records store both fields in the same way."""
     is_raw = [
         not isinstance(field, (Text, Category, Image, Bytes, Sequence)) and field.kind == "bytes"
         for field in (old, new)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.columns import Kind
-from penstock.foundation.wording import list_choices, refuse, show
+from penstock.foundation.wording import is_utf8, list_choices, refuse, show
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -39,28 +39,32 @@ def check_int64(owner: str, path: str, value: object) -> int:
     return int(value)
 
 
-def check_float32(owner: str, path: str, value: object) -> float:
+def _check_float32(owner: str, path: str, value: object) -> float:
     """Return a float that fits a float list; NaN and infinities are allowed."""
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise refuse(owner, path, expected="a number", got=show(value))
+    number = _check_number(owner, path, value)
     # Ints are compared without conversion: float() of a huge int raises.
-    if _FLOAT32_MAX < abs(value) < math.inf:
-        raise refuse(owner, path, expected="a number in the range of float32", got=show(value))
-    return float(value)
+    if _FLOAT32_MAX < abs(number) < math.inf:
+        raise refuse(owner, path, expected="a number in the range of float32", got=show(number))
+    return float(number)
 
 
-def check_float64(owner: str, path: str, value: object) -> float:
+def _check_float64(owner: str, path: str, value: object) -> float:
     """Return a float; NaN and infinities are allowed."""
+    number = _check_number(owner, path, value)
+    try:
+        return float(number)
+    except OverflowError:
+        raise refuse(owner, path, expected="a number in the range of float64", got=show(number)) from None
+
+
+def _check_number(owner: str, path: str, value: object) -> int | float:
     if isinstance(value, np.generic):
         value = value.item()
-    if not isinstance(value, (int, float)) or isinstance(value, bool):
+    if not isinstance(value, int | float) or isinstance(value, bool):
         raise refuse(owner, path, expected="a number", got=show(value))
-    try:
-        return float(value)
-    except OverflowError:
-        raise refuse(owner, path, expected="a number in the range of float64", got=show(value)) from None
+    return value
 
 
 def check_string(owner: str, path: str, value: object) -> str:
@@ -68,10 +72,8 @@ def check_string(owner: str, path: str, value: object) -> str:
     if not isinstance(value, str):
         advice = "Decode it, or use a Bytes field." if isinstance(value, bytes) else ""
         raise refuse(owner, path, expected="a str", got=show(value), advice=advice)
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise refuse(owner, path, expected="a str that can be encoded as UTF-8", got=show(value)) from None
+    if not is_utf8(value):
+        raise refuse(owner, path, expected="a str that can be encoded as UTF-8", got=show(value))
     return str(value)
 
 
@@ -84,8 +86,8 @@ def check_bytes(owner: str, path: str, value: object) -> bytes:
 
 VALUE_CHECKS: dict[str, Check] = {
     "int64": check_int64,
-    "float32": check_float32,
-    "float64": check_float64,
+    "float32": _check_float32,
+    "float64": _check_float64,
     "string": check_string,
     "bytes": check_bytes,
 }
@@ -106,9 +108,8 @@ def check_list(
     steps = tuple(check_list(owner, f"{path}[{i}]", step, dtype) for i, step in enumerate(value))
     for i, step in enumerate(steps):
         if shape is not None and len(step) != shape[0]:
-            raise refuse(
-                owner, f"{path}[{i}]", expected=f"a step of {shape[0]} values", got=f"{len(step)} values"
-            )
+            expected, got = f"a step of {shape[0]} values", f"{len(step)} values"
+            raise refuse(owner, f"{path}[{i}]", expected=expected, got=got)
     return steps
 
 
@@ -217,9 +218,8 @@ def check_shape(owner: str, shape: object, itemsize: int) -> tuple[int, ...]:
     num_bytes = math.prod(checked) * itemsize
     if num_bytes > MAX_TENSOR_BYTES:
         advice = "A record is at most 2 GiB."
-        raise refuse(
-            owner, "shape", expected=f"at most {MAX_TENSOR_BYTES} bytes", got=show(num_bytes), advice=advice
-        )
+        expected = f"at most {MAX_TENSOR_BYTES} bytes"
+        raise refuse(owner, "shape", expected=expected, got=show(num_bytes), advice=advice)
     return checked
 
 

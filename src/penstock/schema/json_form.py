@@ -22,7 +22,7 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 
 class Conflict(NamedTuple):
-    """A field that cannot be beside the others: its name, the attribute at fault, and what to say."""
+    """A conflict between fields: field name, attribute, and the parts of the message."""
 
     name: str
     attribute: str
@@ -40,9 +40,8 @@ def find_conflict(fields: Mapping[str, Field]) -> Conflict | None:
             first = single.setdefault(field.role, name)
             if first != name:
                 got = f"a second one beside {show(first)}"
-                return Conflict(
-                    name, "role", f"one {field.role} field", got, "Give one of them another role."
-                )
+                advice = "Give one of them another role."
+                return Conflict(name, "role", f"one {field.role} field", got, advice)
         if field.role == "weight" and field.kind == "bytes" and not isinstance(field, Tensor):
             return Conflict(name, "role", "numbers as weight", f"a {field.type_name} field", "")
         key = field.wire_key(name)
@@ -138,15 +137,11 @@ def _load_field(value: JsonValue) -> Field:
         field = cls(**attributes)
         if default is None or default.value is None:
             return field
-        return dataclasses.replace(field, default=_load_default(default, field))
+        return dataclasses.replace(field, default=DEFAULTS[cls](default, field))
     except SchemaError as error:
         if error.field is None or error.field.startswith("$"):
             raise
         raise value.refuse(error.expected, error.got, error.advice, at=f".{error.field}") from None
-
-
-def _load_default(value: JsonValue, field: Field) -> Any:
-    return DEFAULTS[type(field)](value, field)
 
 
 def _load_tensor(value: JsonValue, field: Tensor) -> Any:

@@ -1,13 +1,13 @@
 """The header of an encoded image: its format, its width and its height, read by the core.
 
-In: the bytes of a file, or enough of its beginning. Out: a `Picture`, or None if they are not an image.
-Arrays that can be drawn as pictures are recognized by their shape.
+In: the bytes of a file. Out: a `Picture`, or None if they are not an image. Arrays that can be drawn as
+pictures are recognized by their shape.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from penstock import _native
 from penstock.schema.scalar import ImageFormat
@@ -15,15 +15,7 @@ from penstock.schema.scalar import ImageFormat
 HEAD_BYTES: Final = 4096
 """Bytes that contain the size of nearly every image; a JPEG may have more metadata before its size."""
 
-_FORMATS: Final[tuple[ImageFormat, ...]] = (
-    "jpeg",
-    "png",
-    "webp",
-    "gif",
-    "bmp",
-)  # by the core's numbers, from 1
-
-
+_FORMATS: Final = get_args(ImageFormat)  # by the core's numbers, from 1
 _LEAST_SIDE: Final = 8  # smaller arrays are easier to read as numbers
 _LARGEST_SIDE: Final = 4096
 _CHANNELS: Final = (1, 3, 4)
@@ -43,7 +35,7 @@ class Picture(NamedTuple):
     height: int = 0
 
 
-def read_picture(data: bytes) -> Picture | None:
+def read_picture(data: bytes | memoryview) -> Picture | None:
     """Read the header of an image.
 
     Example:
@@ -51,7 +43,9 @@ def read_picture(data: bytes) -> Picture | None:
         Picture(format='gif', width=64, height=48)
         >>> read_picture(b"photo,label")
     """
-    header = _native.read_image_header(data)
+    header = _native.read_image_header(bytes(data[:HEAD_BYTES]))
+    if header.format and not header.width and len(data) > HEAD_BYTES:
+        header = _native.read_image_header(bytes(data))
     return Picture(_FORMATS[header.format - 1], header.width, header.height) if header.format else None
 
 

@@ -17,11 +17,11 @@ from penstock import _native
 from penstock.columns import Mask
 
 MAX_RANGE: Final = 1 << 18
-"""Two megabytes of counts; integers that lie wider apart are counted one by one."""
+"""Two megabytes of counts; integers with a larger range are counted one by one."""
 
 
 class Histogram:
-    """How often each integer from `low` on occurs."""
+    """Number of occurrences of each integer from `low` on."""
 
     __slots__ = ("counts", "low")
 
@@ -31,26 +31,26 @@ class Histogram:
 
     @classmethod
     def of(cls, values: NDArray[np.int64]) -> Histogram | None:
-        """Count one or more integers; None if they lie too wide apart."""
+        """Count one or more integers; None if their range is too large."""
         low, high = int(values.min()), int(values.max())
         if high - low >= MAX_RANGE:
             return None
         if low >= 0 and high < MAX_RANGE:
-            return cls(0, np.bincount(values))  # as most are, and no copy of them is made
+            return cls(0, np.bincount(values))  # most are; no copy of them is made
         return cls(low, np.bincount(values - low))
 
     @classmethod
     def of_lists(
         cls, values: NDArray[np.int64], offsets: NDArray[np.int64], keep: Mask | None
     ) -> Histogram | None:
-        """Count the integers of lists where `keep` is True; None if there are none, or too wide apart."""
+        """Count the integers of lists where `keep` is True; None without any, or if their range is large."""
         _, low, counts = _native.count_list_ints(
             np.ascontiguousarray(values), np.ascontiguousarray(offsets), keep, MAX_RANGE
         )
         return cls(low, counts) if len(counts) else None
 
     def merge(self, other: Histogram) -> Histogram | None:
-        """Return the counts of both; None if they lie too wide apart."""
+        """Return the counts of both; None if their range is too large."""
         low = min(self.low, other.low)
         high = max(self.low + len(self.counts), other.low + len(other.counts))
         if high - low > MAX_RANGE:
@@ -61,21 +61,21 @@ class Histogram:
         return Histogram(low, counts)
 
     def entries(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return the integers that occur, ascending, and how often each does."""
+        """Return the integers that occur, ascending, and the number of occurrences of each."""
         found = np.flatnonzero(self.counts)
         return found + self.low, self.counts[found]
 
 
-MAX_VALUE_BYTES = 1024  # a longer string is no name of a category; that it is there is noted, no more
+MAX_VALUE_BYTES = 1024  # a longer string is no name of a category: it is not counted
 
 
 class Frequency:
     """Counts of distinct values, strings as bytes or ints.
 
     Attributes:
-        max_values: How many are kept.
+        max_values: Maximum number of values that are kept.
         is_complete: Whether all were kept, and the counts are exact.
-        histogram: The counts of ints that lie close together; None for other values.
+        histogram: Counts of ints in a small range; None for other values.
     """
 
     __slots__ = ("_counts", "_has_room", "_num_seen", "_tally", "histogram", "is_complete", "max_values")
@@ -83,7 +83,7 @@ class Frequency:
     def __init__(self, max_values: int) -> None:
         self.max_values = max_values
         self.is_complete = True
-        self._num_seen = 0  # distinct values there were at least
+        self._num_seen = 0  # least number of distinct values so far
         # At most one of these three holds counts.
         self._counts: dict[Any, int] = {}
         self._tally: _native.ValueCounter | None = None
@@ -147,13 +147,13 @@ class Frequency:
 
     @property
     def num_distinct(self) -> int:
-        """How many values there are; at least so many where not all were kept."""
+        """Number of distinct values; a lower bound if not all were kept."""
         num_known = len(self.histogram.entries()[0]) if self.histogram is not None else self._num_counted
         return max(self._num_seen, num_known)
 
     @property
     def _num_counted(self) -> int:
-        """How many values are counted one by one."""
+        """Number of values that are counted one by one."""
         return len(self._counts) if self._tally is None else len(self._tally)
 
     def blank(self) -> Frequency:
@@ -173,10 +173,7 @@ class Frequency:
             self._make_room()
 
     def most_common(self, limit: int | None = None) -> list[tuple[Any, int]]:
-        """Return the values kept with their counts, frequent ones first, equally frequent ones in order.
-
-        `limit`: how many at most.
-        """
+        """Return up to `limit` values with counts, frequent ones first, equally frequent ones in order."""
         if self.histogram is not None:
             values, counts = self.histogram.entries()
             order = np.lexsort((values, -counts))[: self.max_values]
@@ -242,7 +239,7 @@ class Frequency:
         self.is_complete &= not num_overflowed
 
     def _make_room(self) -> None:
-        """Take the count of the first value without room off all others, and drop those left with none."""
+        """Subtract the largest count beyond the limit from all counts, and drop values without a rest."""
         self._list_counts()
         self._num_seen = max(self._num_seen, len(self._counts))
         counts = np.fromiter(self._counts.values(), np.int64, len(self._counts))

@@ -1,6 +1,7 @@
 """Measurement of one field in one block: moments, samples, lengths, sizes, frequencies.
 
-In: a field, its column, and the rows that count. Out: `FieldMeasure`, which merges with that of other blocks.
+In: a field, its column, and the rows that count. Out: `FieldMeasure`, which merges with measures of other
+blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from penstock.columns import Bytes, Column, Dense, Mask, Ragged
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date
 from penstock.schema.field import Field
-from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
+from penstock.schema.picture import Picture, read_picture
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, ImageFormat, Number, Text
 from penstock.statistics.frequency import Frequency, Histogram
@@ -43,7 +44,7 @@ class Spread:
         sampled: NDArray[Any],
         keep: Mask | None = None,
     ) -> Spread:
-        """Measure the numbers of a block where `keep` is True; `keys` ascend, and are those of `sampled`."""
+        """Measure the numbers of a block where `keep` is True; `keys` are the ascending keys of `sampled`."""
         return cls(Moments.of(numbers, keep), RowSample(keys, sampled))
 
     def blank(self) -> Spread:
@@ -74,17 +75,14 @@ class Spread:
         )
 
 
-_PIECE_BYTES = 1 << 22  # of text, looked at at a time
-MAX_ELEMENTS = 4096  # of an array; larger arrays, such as pixels, have statistics as a whole only
+_PIECE_BYTES = 1 << 22  # of text, measured at a time
+MAX_ELEMENTS = 4096  # of an array; larger arrays, such as pixels, have only statistics of all elements
 
 Part: TypeAlias = Spread | Frequency | ElementMoments
 
 
 class FieldMeasure:
-    """What was measured of a field: rows that have it, rows that lack it, and the parts that its type has.
-
-    The parts are named as in `FieldStatistics`.
-    """
+    """Rows that have a field, rows that lack it, and the parts of its type, named as in `FieldStatistics`."""
 
     __slots__ = ("count", "missing", "parts")
 
@@ -108,14 +106,13 @@ def measure_field(field: Field, column: Column | Deferred, rows: Selection, max_
     """Measure one column of a block; at most `max_values` distinct values are counted."""
     present = rows.where(column.present)
     measure = FieldMeasure(present.num_rows, rows.num_rows - present.num_rows)
-    if not present.num_rows:
-        return measure
-    MEASURES[type(field)](measure, field, column, present, max_values)
+    if present.num_rows:
+        MEASURES[type(field)](measure, field, column, present, max_values)
     return measure
 
 
 def _spread(numbers: NDArray[Any], rows: Selection) -> Spread:
-    """Measure one number a row."""
+    """Measure one number per row."""
     return Spread.of(numbers, rows.keys, numbers.take(rows.sampled), rows.keep)
 
 
@@ -246,19 +243,16 @@ def _measure_image(
 
 def _read_image(column: Bytes | Deferred, row: int) -> Picture | None:
     if isinstance(column, Bytes):
-        data: NDArray[np.uint8] | memoryview = column.arena[column.starts[row] : column.stops[row]]
+        data = column.arena.data[column.starts[row] : column.stops[row]]
     elif column.values is not None:
         data = memoryview(column.values[row])
     else:
         return None  # a file, which was checked when it was opened
-    picture = read_picture(bytes(data[:HEAD_BYTES]))
-    if picture is not None and not picture.width and len(data) > HEAD_BYTES:
-        return read_picture(bytes(data))
-    return picture
+    return read_picture(data)
 
 
 def _as_bytes(column: Bytes | Deferred, rows: Selection) -> Bytes:
-    """Return strings in an arena; those of files are not fetched for this, and count as empty."""
+    """Return strings in an arena; strings in files are not read for this, and count as empty."""
     if isinstance(column, Bytes):
         return column
     values: list[bytes | memoryview] = [b""] * len(column)
@@ -282,7 +276,7 @@ MEASURES: dict[type[Field], Callable[[FieldMeasure, Any, Any, Selection, int], N
 
 
 def _count_characters(strings: Bytes) -> NDArray[np.int64]:
-    """Return how many characters each UTF-8 string has: its bytes, but for those inside a character."""
+    """Return the number of characters of each UTF-8 string: its bytes, except those inside a character."""
     sizes = strings.sizes
     bounds = np.array([strings.starts, strings.stops])
     num_before = np.zeros_like(bounds)  # bytes inside a character that lie before each bound

@@ -21,14 +21,14 @@ class Moments:
     """Statistics of many numbers; mean, spread and extremes describe the finite ones.
 
     Attributes:
-        num_values: How many there are, finite or not.
-        num_nan: How many are not a number.
-        num_inf: How many are infinite.
-        num_zero: How many are zero.
-        minimum: The least finite one, or None where there is none.
-        maximum: The greatest finite one, or None where there is none.
-        mean: Of the finite ones; 0 where there is none.
-        squares: Sum of the squared distances of the finite ones from their mean.
+        num_values: Number of values, finite or not.
+        num_nan: Number of values that are NaN.
+        num_inf: Number of infinite values.
+        num_zero: Number of zeros.
+        minimum: Minimum of the finite values; None if there are none.
+        maximum: Maximum of the finite values; None if there are none.
+        mean: Mean of the finite values; 0 if there are none.
+        squares: Sum of the squared distances of the finite values from their mean.
     """
 
     __slots__ = ("maximum", "mean", "minimum", "num_inf", "num_nan", "num_values", "num_zero", "squares")
@@ -64,12 +64,12 @@ class Moments:
 
     @property
     def num_finite(self) -> int:
-        """How many numbers the mean and the spread are of."""
+        """Number of finite values."""
         return self.num_values - self.num_nan - self.num_inf
 
     @property
     def deviation(self) -> float:
-        """The standard deviation of the finite ones as a whole, not as a sample of more."""
+        """Population standard deviation of the finite values."""
         return math.sqrt(self.squares / self.num_finite) if self.num_finite else 0.0
 
     def merge(self, other: Moments) -> None:
@@ -77,7 +77,7 @@ class Moments:
         self._note_extremes(other.minimum, other.maximum)
         self.num_zero += other.num_zero
         num_finite = other.num_finite
-        # The counts go last: _add needs how many finite ones there were before.
+        # The counts go last: _add needs the number of finite values before.
         self._add(num_finite, other.mean, other.squares)
         self.num_values += other.num_values - num_finite
         self.num_nan += other.num_nan
@@ -109,12 +109,12 @@ class Moments:
 
 
 class ElementMoments:
-    """Mean and spread of each element of many arrays of one shape, over the finite ones.
+    """Mean and spread of the finite values of each element of many arrays of one shape.
 
     Attributes:
-        counts: How many finite numbers each element is of.
-        means: 0 where there is none.
-        squares: Sums of squared distances from the mean.
+        counts: Number of finite values of each element.
+        means: Mean of each element; 0 without finite values.
+        squares: Sum of squared distances from the mean of each element.
     """
 
     __slots__ = ("counts", "means", "squares")
@@ -156,7 +156,7 @@ class ElementMoments:
         self.counts = self.counts + counts
 
 
-# By the type itself: NumPy puts its name together anew each time, which takes longer than a few values.
+# By the type itself: NumPy makes its name anew each time, which takes longer than measuring a few values.
 _MEASURES: dict[np.dtype[Any], Callable[[NDArray[Any], Mask | None], _native.Measured]] = {
     np.dtype(np.int64): _native.measure_ints,
     np.dtype(np.float32): _native.measure_floats,

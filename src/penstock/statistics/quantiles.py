@@ -1,7 +1,7 @@
 """A uniform sample of rows, for quantiles.
 
-In: a key a row, from a hash, and values. Out: the values of the rows with the smallest keys. Which rows those
-are depends on the keys alone: not on blocks, workers or the order in which rows come.
+In: a key per row, from a hash, and values. Out: the values of the rows with the smallest keys. The chosen
+rows depend on the keys alone: not on blocks, workers or the order in which rows come.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from penstock import _native
 from penstock.columns import Mask
 
 SAMPLE_ROWS: Final = 10_000
-"""The median of so many values is off by less than one in a hundred of them, 95 times in 100."""
+"""The rank of the median of so many values is wrong by less than 1 % of them, 95 times in 100."""
 
 LIST_VALUES: Final = 16
-"""Of a list, so many values at most are in the sample, at even distances: no long one outweighs others."""
+"""Maximum number of sampled values per list, at even distances, so that long lists do not outweigh others."""
 
 QUANTILES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
@@ -110,7 +110,7 @@ def take_evenly(
 
 
 def find_quantiles(ordered: NDArray[np.float64]) -> tuple[float, ...]:
-    """Return the `QUANTILES` of sorted values, one at least, between neighbours by a straight line."""
+    """Return the `QUANTILES` of at least one sorted value, interpolated linearly between neighbours."""
     if len(ordered) == 1:  # tables of two rows may have a hundred thousand columns
         return (float(ordered[0]),) * len(QUANTILES)
     places = np.asarray(QUANTILES) * (len(ordered) - 1)
@@ -125,8 +125,8 @@ class Selection:
     """Some rows of a block, in two orders: as they are, and by their keys.
 
     Attributes:
-        keep: Which rows of the block they are; None if all.
-        num_rows: How many they are.
+        keep: Mask of the selected rows of the block; None if all are selected.
+        num_rows: Number of selected rows.
         keys: The smallest of their keys, ascending, at most `SAMPLE_ROWS`.
         sampled: The rows that have those keys.
     """
@@ -147,7 +147,7 @@ class Selection:
     @classmethod
     def of_block(cls, keep: Mask | None, keys: NDArray[np.uint64]) -> Selection:
         """Select the rows of a block that are wanted; None wants all."""
-        # Sorted once for all columns: merging a sample then takes the head of it and looks at nothing else.
+        # Sorted once for all columns: merging a sample then reads only the first rows.
         by_key = np.argsort(keys)
         return cls(None, keys, by_key, len(keys)).where(keep)
 
