@@ -25,6 +25,7 @@ import pytest
 import killed_conversions
 import penstock as ps
 from killed_conversions import convert_rows, rows
+from local_threads import local_threads
 from penstock.errors import BusyError, CellError, FieldError, PathError, WriteError
 from penstock.fields import Category, Image, Number, Tensor, Text
 from penstock.shards.sort.row_store import RowStore
@@ -313,7 +314,7 @@ def test_p07_exception_in_a_generator_comes_out_as_itself_and_the_journal_says_t
     failed = json.loads(lines[-1])["failed"]
     assert failed["error"] == f"{type(error).__name__}: {error}"
     assert failed["row"] == 32_768  # the blocks before it
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock")]
+    assert not local_threads()
 
 
 def test_p07_exception_in_the_first_rows_of_a_generator_comes_out_as_itself_and_leaves_nothing(tmp_path):

@@ -14,6 +14,7 @@ import pytest
 
 import penstock as ps
 from loaded_batches import open_numbers, write_shards
+from local_threads import local_threads
 from penstock import _native
 from penstock.batch.maker import Maker
 from penstock.errors import FieldError
@@ -35,10 +36,6 @@ def map_of(split, function):
     """Return a pipeline that feeds the numbers of records, and calls a function on each batch."""
     pipeline = ps.Pipeline.fit(split, n={"kind": "keep"}, x=None, s=None, l=None, w=None)
     return pipeline.map(function, fields=["n"], outputs=[Output("mapped", "float32")], keep=True)
-
-
-def loader_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("penstock-")]
 
 
 def take_numbers(loader, into):
@@ -71,7 +68,7 @@ def test_l04_error_in_a_map_comes_as_it_was_raised(split, num_threads, batch_siz
     with pytest.raises(OddError) as caught:
         take_numbers(loader, taken)
     assert time.monotonic() - begin < 5
-    assert loader_threads() == []
+    assert local_threads() == []
     assert taken == [0, 1, 2, 3, 4][: 5 // batch_size * batch_size]  # all that came before it
     error = caught.value
     assert (type(error), error.args, error.number) == (OddError, (5, "cannot be mapped"), 5)
@@ -151,7 +148,7 @@ def test_l04_threads_that_are_in_a_slow_map_are_not_waited_for(split):
     with pytest.raises(OddError):
         list(loader)
     assert time.monotonic() - begin < 5
-    assert loader_threads() == []
+    assert local_threads() == []
 
 
 @THREADS
@@ -174,7 +171,7 @@ def test_l05_worker_that_must_end_ends_the_consumer_too(split, num_threads, kind
         take_numbers(loader, taken)
     assert time.monotonic() - begin < 10
     assert taken == list(range(8))
-    assert loader_threads() == []
+    assert local_threads() == []
 
 
 @pytest.mark.parametrize("moment", ["at work", "waiting"])
@@ -193,13 +190,13 @@ def test_l05_thread_that_is_ended_from_outside_does_not_hang_the_consumer(split,
         while loader.stats().num_ready < 2:
             assert time.monotonic() < deadline
             time.sleep(0.001)
-    for thread in loader_threads():
+    for thread in local_threads():
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
     begin = time.monotonic()
     with pytest.raises(SystemExit):
         list(batches)
     assert time.monotonic() - begin < 10
-    assert loader_threads() == []
+    assert local_threads() == []
 
 
 @pytest.mark.skipif("PENSTOCK_SANITIZED" in os.environ, reason="sanitizers take memory of their own")
@@ -322,7 +319,7 @@ def test_l09_iterations_that_are_abandoned_leave_nothing_behind(split, times, wa
             if number % 10 == 9:
                 gc.collect()  # how many rings are left to Python's own collections depends on earlier tests
         deadline = time.monotonic() + 5
-        while loader_threads() and time.monotonic() < deadline:
+        while local_threads() and time.monotonic() < deadline:
             time.sleep(0.01)  # threads of a collected ring end by themselves shortly after
         return open_files(), set(threading.enumerate()), resident_bytes(), _native.pooled_bytes()
 
@@ -332,7 +329,7 @@ def test_l09_iterations_that_are_abandoned_leave_nothing_behind(split, times, wa
     assert after[1] <= before[1]
     assert after[2] - before[2] < 8 << 20
     assert after[3] - before[3] < 4 << 20
-    assert loader_threads() == []
+    assert local_threads() == []
 
 
 def test_l09_loader_and_data_set_that_are_dropped_close_their_files(tmp_path):
@@ -346,7 +343,7 @@ def test_l09_loader_and_data_set_that_are_dropped_close_their_files(tmp_path):
         del split, loader
     assert open_files() == before
     assert str(tmp_path) not in Path("/proc/self/maps").read_text()
-    assert loader_threads() == []
+    assert local_threads() == []
 
 
 def test_l09_iteration_that_is_never_begun_leaves_nothing_behind(split):
@@ -354,4 +351,4 @@ def test_l09_iteration_that_is_never_begun_leaves_nothing_behind(split):
     for _ in range(50):
         iter(loader)
     gc.collect()
-    assert loader_threads() == []
+    assert local_threads() == []

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from local_threads import local_threads
 from penstock.bridge.outputs import pad_array
 from penstock.transform.output import Output
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
@@ -37,10 +38,6 @@ def pets(tmp_path_factory) -> ps.Dataset:
 @pytest.fixture(scope="module")
 def wide(tmp_path_factory) -> ps.Dataset:
     return write_pets(tmp_path_factory.mktemp("wide") / "pets", NUM_RECORDS, is_wide=True)
-
-
-def count_threads() -> int:
-    return sum(thread.name.startswith("penstock") for thread in threading.enumerate())
 
 
 def narrow(batches: list[Any]) -> list[Any]:
@@ -221,7 +218,7 @@ def test_whole_numbers_that_int32_cannot_hold_are_refused_with_the_record(tmp_pa
     assert "jax_enable_x64" in raised.value.advice
     assert raised.value.path == loader.where(step, 0)[at].path
     assert loader.position == (0, step)  # all that came before it was given
-    assert count_threads() == 0
+    assert local_threads() == []
 
 
 def test_numbers_of_64_bits_stay_where_jax_has_such(tmp_path) -> None:
@@ -308,13 +305,13 @@ def test_strings_and_lists_are_refused_by_name(wide) -> None:
 def test_dropped_iterations_leave_no_thread_behind(pets) -> None:
     loader = make_loader(pets)
     feed = loader.to_jax()
-    before = count_threads()
+    before = local_threads()
     for _ in range(10):
         batches = iter(feed)
         next(batches)
         del batches
         iter(feed)
-    assert count_threads() == before
+    assert local_threads() == before
     alive = weakref.ref(loader)
     del feed, loader
     gc.collect()
@@ -336,7 +333,7 @@ def test_bad_record_is_named_when_its_turn_comes(tmp_path) -> None:
         taken.extend(loader.to_jax(prefetch=4))
     assert raised.value.record == NUM_RECORDS - 1
     assert loader.position == (0, NUM_STEPS - 1)
-    assert count_threads() == 0
+    assert local_threads() == []
 
 
 def test_map_of_varying_length_is_padded_with_zeros(pets) -> None:

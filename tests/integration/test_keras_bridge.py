@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from local_threads import local_threads
 from penstock.transform.pipeline import Pipeline
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from raising import containing, raises_with
@@ -226,7 +226,7 @@ def test_fit_with_callback_continues_where_the_last_was_stopped(pets) -> None:
     loader = make_loader(pets)
     feed, model = loader.to_keras(), make_model()
     model.fit(feed, epochs=2, verbose=0, callbacks=[feed.callback, StateAt(loader, 3)])
-    assert not [each for each in threading.enumerate() if each.name.startswith("penstock")]
+    assert not local_threads()
     model.fit(feed, epochs=2, verbose=0, callbacks=[feed.callback])
     assert model.trained == wanted(loader, 2)
 
@@ -299,7 +299,7 @@ def test_loader_error_ends_fit_with_its_text(tmp_path) -> None:
     assert isinstance(loader.last_error, ps.errors.CorruptRecordError)
     assert loader.last_error.record == NUM_RECORDS - 1
     assert loader.position == (0, NUM_STEPS - 1)
-    assert not [each for each in threading.enumerate() if each.name.startswith("penstock")]
+    assert not local_threads()
 
 
 class AheadIterator(EpochIterator):

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from local_threads import local_threads
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from raising import containing, raises_with
 
@@ -48,10 +49,6 @@ def in_runtime(dataset: Any) -> Any:
 
 
 both_ways = pytest.mark.parametrize("way", [in_python, in_runtime])
-
-
-def count_threads() -> int:
-    return sum(thread.name.startswith("penstock") for thread in threading.enumerate())
 
 
 def test_element_spec_of_dataset_equals_signature(pets) -> None:
@@ -274,12 +271,12 @@ def test_memory_is_not_used_again_while_tensors_are_held(wide) -> None:
 def test_dropped_iterations_leave_no_thread_behind(pets, way) -> None:
     loader = make_loader(pets)
     dataset = way(loader.to_tf(structure="dict"))
-    before = count_threads()
+    before = local_threads()
     for _ in range(20):
         iterator = iter(dataset)
         next(iterator)
         del iterator
-    assert count_threads() == before
+    assert local_threads() == before
     alive = weakref.ref(loader)
     del dataset, loader
     gc.collect()
@@ -298,7 +295,7 @@ def test_error_of_the_consumer_leaves_no_thread_behind(pets, way) -> None:
     with pytest.raises(ZeroDivisionError):
         train()
     gc.collect()
-    assert count_threads() == 0
+    assert local_threads() == []
     assert loader.position == (0, 3)
 
 
@@ -322,7 +319,7 @@ def test_bad_record_is_named_in_the_text_and_kept(tmp_path, way) -> None:
     assert isinstance(loader.last_error, ps.errors.CorruptRecordError)
     assert loader.last_error.record == NUM_RECORDS - 1
     assert raised.value.__cause__ is (loader.last_error if way is in_python else None)
-    assert count_threads() == 0
+    assert local_threads() == []
     assert loader.position == (0, NUM_STEPS - 1)
 
 
@@ -348,7 +345,7 @@ def test_iterator_is_read_by_functions_and_python_in_turn(wide) -> None:
         assert taken == expected
         loader.load_state_dict(loader.state_at(0, start))
         del iterator
-    assert count_threads() == 0
+    assert local_threads() == []
 
 
 def test_function_reads_an_iterator_that_it_captured(pets) -> None:
@@ -419,7 +416,7 @@ def test_interrupt_while_waiting_ends_the_iteration(pets) -> None:
         next(iterator)
     other.join()
     is_over.set()
-    assert count_threads() == 0
+    assert local_threads() == []
 
 
 FORKED = """

@@ -6,7 +6,6 @@ import copy
 import gc
 import os
 import pickle
-import threading
 import weakref
 from itertools import islice
 from typing import Any
@@ -15,6 +14,7 @@ import numpy as np
 import pytest
 
 import penstock as ps
+from local_threads import local_threads
 from penstock.transform.output import Output
 from pets_data import freeze, make_loader, make_pipeline, read_epochs, write_pets
 from raising import containing, raises_with
@@ -38,7 +38,7 @@ def wide(tmp_path_factory) -> ps.Dataset:
 
 def count_threads() -> int:
     """Return the number of threads of loaders, after a wait for those that are ending."""
-    threads = [thread for thread in threading.enumerate() if thread.name.startswith("penstock")]
+    threads = local_threads()
     for thread in threads:
         thread.join(0.2)
     return sum(thread.is_alive() for thread in threads)

@@ -7,6 +7,7 @@ from itertools import count, islice
 import numpy as np
 import pytest
 
+from local_threads import local_threads
 from penstock.batch.stream import cut_batches, stream_batches
 from penstock.columns import Dense
 from penstock.errors import FieldError
@@ -77,10 +78,6 @@ def ranges(ticket):
     ]
 
 
-def stream_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("penstock-")]
-
-
 @pytest.mark.parametrize(
     ("sizes", "expected"),
     [
@@ -106,7 +103,7 @@ def test_batches_have_the_rows_of_the_stream_in_order(num_threads, batch_size):
     filled = [batch for batch in made if batch.inputs is not None]
     assert np.concatenate([batch.inputs["x"] for batch in filled]).tolist() == list(range(0, 160, 2))
     assert {len(batch.chosen) for batch in filled[:-1]} <= {batch_size}
-    assert stream_threads() == []
+    assert local_threads() == []
 
 
 def test_rows_that_do_not_fit_are_left_out_and_numbered_in_their_batch():
@@ -148,7 +145,7 @@ def test_error_of_a_pipeline_comes_after_the_batches_before_it(num_threads):
     assert [next(batches).inputs["x"][0] for _ in range(2)] == [0, 20]
     with pytest.raises(LookupError, match="broken"):
         next(batches)
-    assert stream_threads() == []
+    assert local_threads() == []
 
 
 def test_error_of_a_block_comes_after_the_rows_before_it():
@@ -181,4 +178,4 @@ def test_stream_without_an_end_is_read_in_the_thread_of_the_consumer_and_little_
         assert num_read <= taken + 8  # three blocks and four batches ahead
     assert threads == {threading.get_ident()}
     batches.close()
-    assert stream_threads() == []
+    assert local_threads() == []

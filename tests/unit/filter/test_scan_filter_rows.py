@@ -1,10 +1,9 @@
 """Filters over a split: a bitmap that does not depend on threads, files or compression."""
 
-import threading
-
 import numpy as np
 import pytest
 
+from local_threads import local_threads
 from penstock.decode.losses import Losses
 from penstock.errors import CorruptRecordError, FieldError, MissingFieldError, TooManySkippedError
 from penstock.fields import Category, Number, Text
@@ -49,10 +48,6 @@ def chosen(rows, text='age < 3 and breed == "siamese"', losses=None, **options):
     return np.flatnonzero(bitmap.to_mask()).tolist()
 
 
-def scanning_threads() -> list[str]:
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("penstock")]
-
-
 @pytest.fixture
 def small_blocks(monkeypatch):
     monkeypatch.setattr(scan_module, "_BLOCK_ROWS", 7)
@@ -71,7 +66,7 @@ def folder(request, tmp_path):
 def test_filter_takes_the_same_rows_whatever_the_threads_and_files(folder, num_threads):
     expected = [row for row in range(NUM_ROWS) if is_wanted(row)]
     assert chosen(open_rows(folder), num_threads=num_threads) == expected
-    assert scanning_threads() == []
+    assert local_threads() == []
 
 
 def test_filter_in_blocks_of_the_usual_size_takes_the_same_rows(folder):
@@ -127,7 +122,7 @@ def test_first_bad_record_is_raised_whatever_the_threads(damaged, num_threads):
         chosen(rows, num_threads=num_threads)
     with raises_with(TooManySkippedError, record=100):
         chosen(rows, losses=Losses("collect", 2), num_threads=num_threads)
-    assert scanning_threads() == []
+    assert local_threads() == []
 
 
 def test_expression_that_fails_raises_its_error_and_leaves_no_thread(tmp_path, monkeypatch):
@@ -140,7 +135,7 @@ def test_expression_that_fails_raises_its_error_and_leaves_no_thread(tmp_path, m
     monkeypatch.setattr("penstock.filter.expression.Expression.evaluate", fail)
     with pytest.raises(ArithmeticError, match="no"):
         chosen(open_rows(tmp_path / "data.tfrecord"), num_threads=3)
-    assert scanning_threads() == []
+    assert local_threads() == []
 
 
 def test_filter_of_an_empty_file_takes_nothing(tmp_path):

@@ -13,6 +13,7 @@ import weakref
 import numpy as np
 import pytest
 
+from local_threads import local_threads
 from penstock.errors import ForkedError
 from penstock.foundation import job_window
 from penstock.foundation import thread_pool as feeds
@@ -45,10 +46,6 @@ def wait_until(condition, seconds=10.0):
         time.sleep(0.001)
 
 
-def feed_threads():
-    return [thread for thread in threading.enumerate() if thread.name.startswith("penstock-")]
-
-
 class Gate:
     """A function that makes tickets only when it is allowed to, and counts those that it has begun."""
 
@@ -73,7 +70,7 @@ def test_things_come_in_the_order_of_tickets_whoever_makes_them(num_threads):
         return ticket, 100
 
     assert take_all(feed_of(iter(range(1, 61)), make, num_threads, PLENTY)) == list(range(1, 61))
-    assert feed_threads() == []
+    assert local_threads() == []
 
 
 class OwnTickets:
@@ -105,7 +102,7 @@ def test_tickets_are_read_in_the_thread_of_the_consumer_where_that_is_asked_for(
     assert tickets.num_read <= ahead
     assert take_all(feed) == list(range(4, 122, 2))
     assert tickets.threads == {threading.get_ident()}
-    assert feed_threads() == []
+    assert local_threads() == []
 
 
 def test_tickets_read_by_the_consumer_wait_for_room():
@@ -116,7 +113,7 @@ def test_tickets_read_by_the_consumer_wait_for_room():
         assert tickets.num_read <= taken - 1 + 5  # 500 bytes, and the taken items
     feed.close()
     assert feed.take() is None
-    assert feed_threads() == []
+    assert local_threads() == []
 
 
 def test_interrupt_while_the_consumer_reads_tickets_comes_at_once_and_ends_the_threads():
@@ -127,7 +124,7 @@ def test_interrupt_while_the_consumer_reads_tickets_comes_at_once_and_ends_the_t
     feed = feed_of(tickets(), double, 2, PLENTY, callers_ahead=3)
     with pytest.raises(KeyboardInterrupt):
         feed.take()
-    assert feed_threads() == []
+    assert local_threads() == []
 
 
 @pytest.mark.parametrize("num_threads", [0, 1, 3])
@@ -221,7 +218,7 @@ def test_error_comes_in_its_place_with_its_own_traceback_and_ends_the_feed(num_t
         feed.take()
     assert "fail_at_five" in [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert feed.take() is None
-    assert feed_threads() == []
+    assert local_threads() == []
 
 
 @pytest.mark.parametrize("num_threads", [0, 2])
@@ -252,13 +249,13 @@ def test_error_of_the_tickets_comes_behind_those_that_were_given(num_threads, ca
 def test_consumer_is_told_where_a_thread_dies_while_it_waits_for_room():
     feed = feed_of(iter(range(1000)), double, 2, 0)
     wait_until(lambda: feed.num_ready == 2)
-    threads = feed_threads()
+    threads = local_threads()
     assert len(threads) == 2
     for thread in threads:
         ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
     with pytest.raises(SystemExit):
         take_all(feed)
-    assert feed_threads() == []
+    assert local_threads() == []
 
 
 def test_consumer_gets_the_error_of_a_thread_that_fails_to_deliver(monkeypatch):
@@ -275,7 +272,7 @@ def test_close_ends_threads_that_wait_and_does_nothing_twice():
     feed = feed_of(iter(range(1000)), double, 4, 0)
     wait_until(lambda: feed.num_ready == 2)
     feed.close()
-    assert (feed_threads(), feed.num_ready, feed.take()) == ([], 0, None)
+    assert (local_threads(), feed.num_ready, feed.take()) == ([], 0, None)
     feed.close()
 
 
@@ -309,7 +306,7 @@ def test_close_does_not_wait_indefinitely_for_endless_work(monkeypatch):
     feed.close()
     assert 1.0 <= time.monotonic() - begin < 8.0  # all together, not each
     gate.let(100)
-    wait_until(lambda: feed_threads() == [])
+    wait_until(lambda: local_threads() == [])
 
 
 def test_dropping_a_feed_ends_its_threads_and_frees_waiting_items():
@@ -326,7 +323,7 @@ def test_dropping_a_feed_ends_its_threads_and_frees_waiting_items():
     feed = feed_of(iter(range(1000)), make, 2, PLENTY)
     wait_until(lambda: feed.num_ready == 32)
     feed = None
-    assert feed_threads() == []
+    assert local_threads() == []
     assert [each() for each in made] == [None] * len(made)
 
 
@@ -357,7 +354,7 @@ def test_feed_in_a_ring_can_be_collected_by_one_of_its_threads():
             window._num_taken += 1
             window._core.wake()
         wait_until(lambda: gone() is None)
-        wait_until(lambda: feed_threads() == [])
+        wait_until(lambda: local_threads() == [])
     finally:
         gc.enable()
 

@@ -1,11 +1,10 @@
 """The engine: shards that are resumed or not, its progress, and that nothing is left behind."""
 
-import threading
-
 import numpy as np
 import pytest
 
 import penstock as ps
+from local_threads import local_threads
 from penstock.errors import OptionError, WriteError
 from penstock.fields import Number, Text
 from penstock.jobs.convert.convert import run_conversion
@@ -135,6 +134,6 @@ def test_no_thread_and_no_file_is_left_after_a_run_or_an_error(tmp_path):
         ps.convert(
             rows(), tmp_path / "b", schema=ps.Schema({"word": Number(), "part": Text()}), num_threads=4
         )
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("penstock")]
+    assert not local_threads()
     assert sorted(path.name for path in tmp_path.iterdir()) == [".b.partial", "out"]
     assert [path.name for path in (tmp_path / ".b.partial").iterdir()] == ["journal.jsonl"]
