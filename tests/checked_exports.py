@@ -15,5 +15,4 @@ def run_check_here(_: str, arguments: list[str]) -> None:
 
 def check_exports_here(patch: pytest.MonkeyPatch) -> None:
     """Check exports without a new process."""
-    for name in ("check", "served_check"):
-        patch.setattr(f"penstock.jobs.export.{name}.run_process", run_check_here)
+    patch.setattr("penstock.jobs.export.check.run_process", run_check_here)
