@@ -137,14 +137,13 @@ wheel: $(VENV)/.release ## Build the source archive and manylinux wheels into di
 	$(BIN)/python .ci/wheels.py --python $(PYTHON)
 	PENSTOCK_DIST=$(CURDIR)/dist $(BIN)/python -m pytest --timeout=3600 tests/integration/test_release_files.py
 
-bench: $(VENV)/.bench ## Measure reading, writing, loading, images and training against TensorFlow, Keras, OpenCV and others
+bench: $(VENV)/.bench ## Measure reading, writing, loading and images against TensorFlow, OpenCV and others
 	$(BIN)/python benchmarks/read.py
 	$(BIN)/python benchmarks/write.py
 	$(BIN)/python benchmarks/wide.py
 	$(BIN)/python benchmarks/load.py
 	$(BIN)/python benchmarks/images.py
 	$(BIN)/python benchmarks/scaling.py
-	$(BIN)/python benchmarks/train.py
 
 clean: ## Remove what was built
 	rm -rf $(VENV) $(SANITIZED) $(TSAN) build dist demo
