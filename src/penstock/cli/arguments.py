@@ -7,6 +7,7 @@ by commands that run, not for their help.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
@@ -26,6 +27,11 @@ _M = TypeVar("_M", bound=ModelCode)
 _TENSOR: Final = re.compile(
     r"(?P<name>.+?)(:(?P<shape>\d+(x\d+)*)(:(?P<dtype>\w+))?(:(?P<encoding>auto|list|raw))?)?", re.DOTALL
 )
+
+
+def unwrap(paths: Sequence[str]) -> Any:
+    """Return the only path, or a list of several."""
+    return paths[0] if len(paths) == 1 else list(paths)
 
 
 def read_declaration(call: Call) -> Declaration:

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any, Final
 
-from penstock.cli.arguments import read_with_model, repeat_model
+from penstock.cli.arguments import read_with_model, repeat_model, unwrap
 from penstock.cli.next_command import is_installed, name_output, repeat_words, suggest_next
 from penstock.cli.terminal import ProgressBar, format_count, print_notes, print_options, print_table
 from penstock.foundation.terminal import escape, supports_unicode
@@ -36,12 +36,7 @@ def run(call: Call) -> int:
     print_options(options.to_json())
     folder, *paths = call.arguments
     with ProgressBar("evaluate") as bar:
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.enter(what)
-            bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
-
-        found = run_evaluation(folder, paths[0] if len(paths) == 1 else paths or None, options, show)
+        found = run_evaluation(folder, unwrap(paths) if paths else None, options, bar.show_stage)
     if call.common.json:
         print(json.dumps(found.to_json(), allow_nan=False))
     else:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.arguments import read_declaration
+from penstock.cli.arguments import read_declaration, unwrap
 from penstock.cli.next_command import can_train, has_model_fields, repeat_words, suggest_next
 from penstock.cli.terminal import (
     format_count,
@@ -50,8 +50,8 @@ def run(call: Call) -> int:
     overrides = PlanOverrides(
         types=declared.types, target=declared.target, weight=declared.weight, id=declared.id
     )
-    paths, head = list(call.arguments), options.head
-    found = inspect_raw(paths[0] if len(paths) == 1 else paths, overrides, call.read(TextFiles), head)
+    head = options.head
+    found = inspect_raw(unwrap(call.arguments), overrides, call.read(TextFiles), head)
     if call.common.json:
         form = found.to_json()
         print(json.dumps({**form, "head": list(found.rows[:head])} if head else form))

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Final
 
-from penstock.cli.arguments import read_with_model
+from penstock.cli.arguments import read_with_model, unwrap
 from penstock.cli.command import import_quietly
 from penstock.cli.next_command import name_output, repeat_words, suggest_next, suggest_program
 from penstock.cli.terminal import (
@@ -53,10 +53,13 @@ def run(call: Call) -> int:
     print_options(options.to_json())
     folder, *paths = call.arguments
     start = time.monotonic()
-    with _PredictionDisplay() as display:
+    with ProgressBar("predict") as bar:
+
+        def update(progress: PredictProgress) -> None:
+            bar.show_line(lambda seconds: _format_progress(progress, seconds))
+
         write = _print_bytes if out is None else None
-        data = paths[0] if len(paths) == 1 else paths
-        done = run_prediction(folder, data, out, options, display.update, write)
+        done = run_prediction(folder, unwrap(paths), out, options, update, write)
     seconds = time.monotonic() - start
     status = 1 if done.num_skipped and not done.num_rows else 0  # all rows were skipped
     if call.common.json:
@@ -86,18 +89,8 @@ def _print_bytes(data: bytes | memoryview) -> None:
     sys.stdout.write(bytes(data).decode())
 
 
-class _PredictionDisplay(ProgressBar):
-    """One line with rows, speed and the remaining time."""
-
-    def __init__(self) -> None:
-        super().__init__("predict")
-
-    def update(self, progress: PredictProgress) -> None:
-        """Show the progress."""
-        self.show_line(lambda seconds: _format_progress(progress, seconds))
-
-
 def _format_progress(progress: PredictProgress, seconds: float) -> str:
+    """Return one line with rows, speed and the remaining time."""
     rate = progress.num_rows / seconds if seconds else 0.0
     parts = [f"predict {progress.num_rows:,} rows  {rate:,.0f}/s"]
     if progress.total_bytes and progress.num_bytes and seconds:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from penstock.cli.arguments import read_with_model
+from penstock.cli.arguments import read_with_model, unwrap
 from penstock.cli.command import import_quietly
 from penstock.cli.next_command import list_paths, suggest_next, suggest_program, suggest_python
 from penstock.cli.terminal import ProgressBar, format_count, print_note
@@ -32,17 +32,12 @@ def run(call: Call) -> int:
     options = read_with_model(call, ReportCall, data=file.data)
     # The figures are the output of --json; a file is written as well if it is named.
     out = None if call.common.json and file.out is None else file.out or USUAL_NAME
-    source = call.arguments[0] if len(call.arguments) == 1 else list(call.arguments)
+    source = unwrap(call.arguments)
     if is_run(source):
         with importing_keras("penstock report"):
             import_quietly("penstock.training.run_model")
     with ProgressBar("report") as bar:
-
-        def show(what: str, done: int, total: int) -> None:
-            bar.enter(what)
-            bar.show_line(lambda _: f"{what}: {done:,} of {total:,}")
-
-        report = run_report(source, out, options, show)
+        report = run_report(source, out, options, bar.show_stage)
     if call.common.json or out is None:
         print(json.dumps(report, allow_nan=False))
         return 0

@@ -95,7 +95,7 @@ def print_warning(text: str) -> None:
 
 @contextmanager
 def printing_log() -> Iterator[None]:
-    """Context in which warnings of Penstock's log are those of commands, if nothing else shows them."""
+    """Context in which commands print the warnings of Penstock's log, if nothing else shows them."""
     before = logging.lastResort
     logging.lastResort = _LogPrinter(before)
     try:
@@ -188,7 +188,7 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def output_width() -> int:
-    """Return the width of text on stdout: that of the terminal; without one, there is no limit."""
+    """Return the width of the terminal; without one on stdout, there is no limit."""
     return terminal_width() if sys.stdout is not None and sys.stdout.isatty() else _NO_LIMIT
 
 
@@ -228,6 +228,11 @@ class ProgressBar:
     def show(self, done_bytes: int, total_bytes: int) -> None:
         """Show how many bytes are done."""
         self.show_line(lambda seconds: self._format(done_bytes, total_bytes, seconds))
+
+    def show_stage(self, what: str, done: int, total: int) -> None:
+        """Enter a stage, and show how much of it is done."""
+        self.enter(what)
+        self.show_line(lambda _: f"{what}: {done:,} of {total:,}")
 
     def show_line(self, make: Callable[[float], str]) -> None:
         """Show the line that `make` returns for the seconds since the start, if enough time has passed."""

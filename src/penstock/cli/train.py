@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.cli.arguments import read_declaration
+from penstock.cli.arguments import read_declaration, unwrap
 from penstock.cli.next_command import repeat_words, suggest_next
 from penstock.cli.run_summary import print_folds, print_run
 from penstock.cli.target_check import read_known
@@ -125,7 +125,7 @@ def _train_in_folder(
         removed: list[Path] = []
         try:
             with discard_unusable_data(folder) as removed:
-                data = _one(paths) if paths else None
+                data = unwrap(paths) if paths else None
                 return _train(call, config, replace(job, data=data), folder, warnings, run)
         except (Exception, KeyboardInterrupt) as error:
             _advise(folder, error, removed, run, existed_before=existed_before)
@@ -143,11 +143,8 @@ def _train(
     """Train, and add the warnings about data and model to a list."""
     paths = _list_paths(call, config)
     if not (job.options.resume and (folder / CONFIG_NAME).is_file()):
-        data, described, found = _find_data(call, config, folder)
+        job, found = _find_data(call, config, job, folder)
         warnings += found
-        if described.convert is not None:  # converted here, with that target
-            job = replace(job, fields=_select_fields(job, data)).with_options(target=None)
-        job = replace(job, data=data, config=described)
     elif paths and not is_dataset(paths):
         if call.arguments:
             _confirm_data(call, folder)
@@ -246,13 +243,13 @@ def _load_model(call: Call, config: RunConfig, job: TrainJob, *, is_function: bo
         model = load_model(own.model)
     if not is_function or own.show_model or own.write_model is not None:
         return model
-    # Each member, fold or worker needs a model of its own, and layers take their precision when created.
+    # Each member, fold or worker needs a separate model, and layers take their precision when created.
     # Workers may have another working folder.
     return partial(load_model, own.model if job.launcher is None else str(Path(own.model).absolute()))
 
 
 def _read_model_options(call: Call, config: RunConfig) -> ModelOptions | None:
-    """Return the options of a model that is built, without those of the file that follow from given ones.
+    """Return the options of a model that is built, without options of the file that follow from given ones.
 
     The `run.yaml` of a run has all options: whether its encoder was fine-tuned depends on its weights, and on
     whether they are fixed.
@@ -266,38 +263,35 @@ def _read_model_options(call: Call, config: RunConfig) -> ModelOptions | None:
     return call.read(ModelOptions, **stored) if stored or given else None
 
 
-def _select_fields(job: TrainJob, data: Any) -> dict[str, object]:
-    """Return the settings of fields that data which was converted here has: dropped columns are not in it."""
-    return {name: each for name, each in job.fields.items() if name in data.schema}
-
-
 def _list_paths(call: Call, config: RunConfig) -> list[str]:
     """Return the given paths, or the paths of a config file; if data was converted, of the raw data."""
     stored = config.source or config.data or ()
     return list(call.arguments) or ([stored] if isinstance(stored, str) else list(stored))
 
 
-def _find_data(call: Call, config: RunConfig, folder: Path) -> tuple[Any, RunConfig, list[str]]:
-    """Return the data set, converted if necessary, what run.yaml has about that, and warnings."""
+def _find_data(call: Call, config: RunConfig, job: TrainJob, folder: Path) -> tuple[TrainJob, list[str]]:
+    """Return the job with its data set, which is converted if necessary, and warnings."""
     paths = _list_paths(call, config)
     if not paths:
         advice = "Run 'penstock train pets.csv --target adopted', or 'penstock train --resume --out RUN'."
         raise OptionError("DATA", expected="data to train on", got="none", advice=advice)
     if is_dataset(paths):
         _refuse_raw_options(call)
-        return _one(paths), RunConfig(), []
+        return replace(job, data=unwrap(paths)), []
     # Only raw data needs pyarrow.
     with importing("penstock train on raw data"):
         from penstock.cli.raw_data import convert_raw, read_raw  # noqa: PLC0415
 
-    raw = read_raw(call, config.convert, _one(paths))
+    raw = read_raw(call, config.convert, unwrap(paths))
     own = call.read(OwnModel)
     is_training = not own.show_model and own.write_model is None
     data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=call.common.json or not is_training)
     if is_training:
         counts = ", ".join(f"{name} {len(data[name]):,}" for name in data.splits)
         print_note(f"converted to {folder / DATA_NAME}: {counts}")
-    return data, raw.config, warnings
+    # The conversion had that target; dropped columns are not in the data.
+    fields = {name: each for name, each in job.fields.items() if name in data.schema}
+    return replace(job, data=data, fields=fields, config=raw.config).with_options(target=None), warnings
 
 
 def _confirm_data(call: Call, folder: Path) -> None:
@@ -307,7 +301,7 @@ def _confirm_data(call: Call, folder: Path) -> None:
 
     path = folder / CONFIG_NAME
     stored = read_config(path)
-    confirm_raw(read_raw(call, stored.convert, _one(list(call.arguments))), folder / DATA_NAME)
+    confirm_raw(read_raw(call, stored.convert, unwrap(call.arguments)), folder / DATA_NAME)
 
 
 def _show_model(call: Call, config: RunConfig, own: OwnModel) -> int:
@@ -318,11 +312,8 @@ def _show_model(call: Call, config: RunConfig, own: OwnModel) -> int:
         raise PathError("already exists", path=path, advice="Choose another file name.")
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
-        data, described, _ = _find_data(call, config, folder)
-        if described.convert is not None:  # converted here, with that target
-            job = replace(job, fields=_select_fields(job, data)).with_options(target=None)
-        shown = replace(job, data=data).with_options(resume=False)
-        plan = plan_training(shown, folder)
+        job, _ = _find_data(call, config, job, folder)
+        plan = plan_training(job.with_options(resume=False), folder)
         schema, pipeline, options = plan.pipeline.schema, plan.pipeline, plan.model_options
         if path is not None:
             with AtomicFile(path) as file:
@@ -364,7 +355,3 @@ def _refuse_raw_options(call: Call) -> None:
         if each.flag in call.values and each.name not in _OF_STORED_DATA:
             advice = "The data is already converted: use 'penstock convert' to convert it differently."
             raise OptionError(each.flag, expected="raw data", got="a data set", advice=advice)
-
-
-def _one(paths: list[str]) -> Any:
-    return paths[0] if len(paths) == 1 else paths
