@@ -1,4 +1,4 @@
-"""Rows in which records that are too large to show count as ones that cannot be read.
+"""Rows in which oversized records are treated as unreadable.
 
 In: shards and a limit. Out: `BoundedRows`, for pages, scans and statistics alike: none of them reads such a
 record, so that the memory of the viewer does not depend on what a file holds.
@@ -71,6 +71,21 @@ class _Sizes(NamedTuple):
 
     largest: int
     too_large: NDArray[np.int64]
+
+
+def cut_by_bytes(
+    rows: Rows, wanted: NDArray[np.int64], most_bytes: int, most_rows: int | None = None
+) -> Iterator[NDArray[np.int64]]:
+    """Yield row numbers in groups whose records have a limited size, or one record."""
+    start, num_bytes = 0, 0
+    for at, row in enumerate(wanted.tolist()):
+        size = rows.frame_bytes(row, row + 1)
+        if at > start and (at - start == most_rows or num_bytes + size > most_bytes):
+            yield wanted[start:at]
+            start, num_bytes = at, 0
+        num_bytes += size
+    if start < len(wanted):
+        yield wanted[start:]
 
 
 class BoundedRows(Rows):

@@ -29,6 +29,7 @@ from penstock.schema.schema import Schema
 from penstock.statistics.frequency import choose_edges, count_values
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
+from penstock.view.bounded_rows import cut_by_bytes
 from penstock.view.opened_data import TRAIN, OpenedData
 from penstock.view.query import Query
 from penstock.view.scan_jobs import Watch
@@ -138,7 +139,7 @@ def summarize(data: OpenedData, query: Query, selected: SelectedRows, watch: Wat
     sample = _choose_rows(rows, selected)
     plan, scatter, bad = DecodePlan(schema, strict=data.strict), Scatter(rows), BadRows()
     statistics, numbers = Statistics(schema), _Numbers(schema)
-    for block in _cut_blocks(rows, sample):
+    for block in cut_by_bytes(rows, sample, _BLOCK_BYTES, _BLOCK_ROWS):
         watch.report(statistics.num_rows + len(bad.errors_by_row), len(sample))
         columns, kept = read_scattered(scatter, plan, bad, block)
         good = block if kept is None else block[kept]
@@ -166,17 +167,6 @@ def _choose_rows(rows: Rows, selected: SelectedRows) -> NDArray[np.int64]:
     if num_records <= most:
         return selected.take(np.arange(num_records, dtype=np.int64))
     return selected.take(np.linspace(0, num_records - 1, most).astype(np.int64))
-
-
-def _cut_blocks(rows: Rows, sample: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    blocks, start, num_bytes = [], 0, 0
-    for at, row in enumerate(sample.tolist()):
-        size = rows.frame_bytes(row, row + 1)
-        if at > start and (at - start == _BLOCK_ROWS or num_bytes + size > _BLOCK_BYTES):
-            blocks.append(sample[start:at])
-            start, num_bytes = at, 0
-        num_bytes += size
-    return [*blocks, sample[start:]] if start < len(sample) else blocks
 
 
 class _Numbers:

@@ -27,6 +27,7 @@ from penstock.read.shard import Shard
 from penstock.schema.array import Sequence
 from penstock.schema.schema import Schema
 from penstock.storage.store_path import AnyPath
+from penstock.view.bounded_rows import cut_by_bytes
 from penstock.view.opened_data import OpenedData
 from penstock.view.selection import BadRows
 
@@ -227,7 +228,7 @@ class RecordReader:
     def read(self, split: str, rows: NDArray[np.int64]) -> Iterator[Record]:
         """Yield the records of some rows, in their order; values of earlier ones are not kept."""
         scatter = self._scatter(split)
-        for group in _group_by_bytes(scatter.rows, rows):
+        for group in cut_by_bytes(scatter.rows, rows, _MOST_BYTES):
             yield from self._read_group(scatter, group, tuple(self._data.schema))
 
     def read_one(self, split: str, row: int) -> Record:
@@ -295,18 +296,6 @@ class RecordReader:
             schema = self._data.schema.select(names)
             self._plans[names] = (schema, DecodePlan(schema, strict=self._data.strict))
         return self._plans[names]
-
-
-def _group_by_bytes(rows: Rows, wanted: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-    start, num_bytes = 0, 0
-    for at, row in enumerate(wanted.tolist()):
-        size = rows.frame_bytes(row, row + 1)
-        if at > start and num_bytes + size > _MOST_BYTES:
-            yield wanted[start:at]
-            start, num_bytes = at, 0
-        num_bytes += size
-    if start < len(wanted):
-        yield wanted[start:]
 
 
 def _find_long(

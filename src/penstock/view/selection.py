@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from penstock.view.predictions import Outcome
 from penstock.view.query import Query
 from penstock.view.scan_jobs import Progress, ScanJobs, Watch
 from penstock.view.sorting import (
+    CountedLosses,
     SortedRows,
     check_count,
     describe_key,
@@ -46,8 +47,6 @@ from penstock.view.sorting import (
 
 _CHUNK_ROWS: Final = 1 << 20
 _MOST_LISTED: Final = 200  # fields to sort by, in a list; a table has a link for each of its fields
-
-_T = TypeVar("_T")
 
 
 class Matches(NamedTuple):
@@ -105,18 +104,6 @@ class PredictionSource(Protocol):
 
     def find(self, split: str) -> Outcome | Progress:
         """Return the predictions of a split, or how many of them are made."""
-
-
-class CountedLosses(Losses):
-    """Counts bad records without keeping their errors."""
-
-    def __init__(self) -> None:
-        super().__init__("collect", 0)
-        self.count = 0
-
-    def add(self, row: int, error: PenstockError) -> None:  # noqa: ARG002 - as of every policy
-        """Count a bad record."""
-        self.count += 1
 
 
 class Selector:
@@ -256,16 +243,17 @@ class Selector:
         kind, _, name = query.sort.partition(":")
         descending = query.order == "descending"
         check_count(len(rows) if bitmap is None else len(bitmap))
-        work: Callable[[Watch], SortedRows]
         if kind == "loss":
             outcome = self._outcome(query, "sort", "'field:NAME' or 'bytes:'")
             if isinstance(outcome, Progress):
                 return outcome
             if name not in outcome.targets:
                 raise unknown_name(name, outcome.targets, what="target")
-            work = partial(_sort_by_loss, outcome, name, offset, len(rows), bitmap, descending)
+            work: Callable[[Watch], SortedRows] = partial(
+                _sort_by_loss, outcome, name, offset, len(rows), bitmap, descending
+            )
         elif kind == "bytes":
-            work = partial(_without_watch, partial(sort_by_size, rows, bitmap, descending=descending))
+            work = partial(sort_by_size, rows, bitmap, descending=descending)
         elif kind == "field" and name in self._data.schema:
             work = partial(
                 sort_by_field,
@@ -277,18 +265,10 @@ class Selector:
                 strict=self._data.strict,
             )
         else:
-            raise (
-                unknown_name(name, self._data.schema)
-                if kind == "field"
-                else OptionError(
-                    "sort", field="sort", expected="'field:NAME' or 'bytes:'", got=show(query.sort)
-                )
-            )
+            if kind == "field":
+                raise unknown_name(name, self._data.schema)
+            raise OptionError("sort", field="sort", expected="'field:NAME' or 'bytes:'", got=show(query.sort))
         return self._jobs.ask((*query.selection_key(), query.shard, query.sort, descending), work)
-
-
-def _without_watch(make: Callable[[], _T], _: Watch) -> _T:
-    return make()
 
 
 def _report(blocks: Iterator[tuple[int, Mask]], total: int, watch: Watch) -> Iterator[Mask]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from penstock.columns import Bytes, Column, Columns, Dense
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
-from penstock.errors import OptionError
+from penstock.errors import OptionError, PenstockError
 from penstock.filter.operand import count_bytes, count_values
 from penstock.filter.scan import scan
 from penstock.foundation.wording import show
@@ -119,7 +119,7 @@ def sort_by_field(
         np.empty(num_records, kind) for kind in (key.dtype, _row_dtype(len(rows)), np.bool_)
     )
     at, is_cut = 0, False
-    with closing(scan(rows, plan, _IgnoredLosses(), measure, rows.num_threads, SCAN_BYTES)) as blocks:
+    with closing(scan(rows, plan, CountedLosses(), measure, rows.num_threads, SCAN_BYTES)) as blocks:
         for start, mask, values in _select(blocks, selected):
             watch.report(start, len(rows))
             end = at + len(values)
@@ -143,7 +143,9 @@ def sort_by_keys(
     return np.concatenate([known[order], rows[~has]])
 
 
-def sort_by_size(rows: Rows, selected: Bitmap | None, *, descending: bool = False) -> SortedRows:
+def sort_by_size(
+    rows: Rows, selected: Bitmap | None, _: Watch | None = None, *, descending: bool = False
+) -> SortedRows:
     """Return the selected rows sorted by the size of their records, which the indexes hold."""
     num_records = len(rows) if selected is None else len(selected)
     check_count(num_records)
@@ -163,14 +165,16 @@ def sort_by_size(rows: Rows, selected: Bitmap | None, *, descending: bool = Fals
     return SortedRows(sort_by_keys(sizes, numbers, has, descending=descending))
 
 
-class _IgnoredLosses(Losses):
-    """Takes no notice of bad records: they have no value to sort by."""
+class CountedLosses(Losses):
+    """Counts bad records without keeping their errors."""
 
     def __init__(self) -> None:
         super().__init__("collect", 0)
+        self.count = 0
 
-    def add(self, row: int, error: Exception) -> None:
-        """Ignore a bad record."""
+    def add(self, row: int, error: PenstockError) -> None:  # noqa: ARG002 - as of every policy
+        """Count a bad record."""
+        self.count += 1
 
 
 def _select(
