@@ -6,6 +6,8 @@ a block; the rank of a block is its distance from the inputs. A model without a 
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -61,13 +63,7 @@ def _describe_unread(number: int, part: LeftOutPart) -> dict[str, Any]:
 def _count(owner: Any, kind: str = "weights") -> int:
     """Return the number of parameters, counting shared weights once."""
     weights = {id(each): each for each in getattr(owner, kind, [])}
-    total = 0
-    for each in weights.values():
-        size = 1
-        for side in each.shape:
-            size *= int(side)
-        total += size
-    return total
+    return sum(math.prod(map(int, each.shape)) for each in weights.values())
 
 
 class _Graph:
@@ -143,11 +139,8 @@ def _rank_blocks(graph: _Graph) -> list[list[dict[str, Any]]]:
         (from_inputs[number], to_outputs[number], graph.outputs.get(number))
         for number in range(len(graph.layers))
     ]
+    keys = _join_inputs(graph, keys)
     members: dict[Any, list[int]] = {}
-    for number, key in enumerate(keys):
-        members.setdefault(key, []).append(number)
-    keys = _join_inputs(graph, keys, members)
-    members = {}
     for number, key in enumerate(keys):
         members.setdefault(key, []).append(number)
     sources = {
@@ -180,7 +173,7 @@ def _rank_blocks(graph: _Graph) -> list[list[dict[str, Any]]]:
     return found
 
 
-def _join_inputs(graph: _Graph, keys: list[Any], members: Mapping[Any, list[int]]) -> list[Any]:
+def _join_inputs(graph: _Graph, keys: list[Any]) -> list[Any]:
     """Return the blocks of layers, where an input without separate layers joins the block that reads it.
 
     A table of fifty numbers would otherwise be fifty empty blocks.
@@ -189,9 +182,9 @@ def _join_inputs(graph: _Graph, keys: list[Any], members: Mapping[Any, list[int]
     for number, sources in graph.sources.items():
         for source in sources & readers.keys():
             readers[source].add(keys[number])
-    joined = list(keys)
+    joined, sizes = list(keys), Counter(keys)
     for number, found in readers.items():
-        if len(members[keys[number]]) == 1 and len(found) == 1:
+        if sizes[keys[number]] == 1 and len(found) == 1:
             joined[number] = next(iter(found))
     return joined
 

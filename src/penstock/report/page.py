@@ -68,9 +68,12 @@ def draw_page(report: Mapping[str, Any]) -> str:
         percent=_format_percent,
         score=format_score,
         scored=name_score,
+        size=format_size,
+        seconds=_format_seconds,
+        answer=format_answer,
+        signed=format_signed,
+        short=lambda value: _format_any(_round(value)),
     )
-    environment.filters.update(size=format_size, seconds=_format_seconds, answer=format_answer)
-    environment.filters.update(signed=format_signed, short=lambda value: _format_any(_round(value)))
     environment.globals.update(
         charts=charts,
         columns=_choose_columns,
@@ -78,12 +81,14 @@ def draw_page(report: Mapping[str, Any]) -> str:
         shares=_find_shares,
         few=_take_few,
         charted=_choose_charted,
-    )
-    environment.globals.update(
-        pairs=_pair_metrics, ranked=_rank_drops, meanings=MEANINGS, worst_classes=_find_worst_classes
-    )
-    environment.globals.update(
-        draw_model=draw_model, drawn=_choose_drawn, overview=_summarize_field, worst=_find_worst
+        pairs=_pair_metrics,
+        ranked=_rank_drops,
+        meanings=MEANINGS,
+        worst_classes=_find_worst_classes,
+        draw_model=draw_model,
+        drawn=_choose_drawn,
+        overview=_summarize_field,
+        worst=_find_worst,
     )
     clean = _clean(report)
     left_out = clean["run"]["left_out"] if clean["run"] else []

@@ -1,6 +1,6 @@
 """The run half of a report: settings, curves of training, where the time went, scores and mistakes.
 
-In: an opened run, and the split to evaluate it on; or the folder of a cross-validation, of which no model is
+In: an opened run, and the split to evaluate it on; or the folder of a cross-validation, whose models are not
 opened. Out: dicts, JSON-able.
 """
 
@@ -75,7 +75,7 @@ def _sum_seconds(run: Run, histories: Iterable[Sequence[Mapping[str, float]]]) -
 
 
 def list_settings(table: object) -> dict[str, Any]:
-    """Return settings of `run.yaml` with one value each, those of inner tables with a dot in their name."""
+    """Return settings of `run.yaml` with one value each; names from inner tables contain a dot."""
     if not isinstance(table, Mapping):
         return {} if table is None else {"": str(table)}
     found: dict[str, Any] = {}
@@ -208,8 +208,8 @@ def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
     """Return the slices with the worst scores, among those that have enough records.
 
     Returns:
-        `score`, the name of the score; `overall`, that of all records; `least`, the number of records below
-        which slices are left out; and `slices`, the worst first, with field, value, records and score.
+        `score`, the name of the score; `overall`, the score of all records; `least`, the number of records
+        below which slices are left out; and `slices`, the worst first, with field, value, records and score.
     """
     score, is_higher_better = _SLICE_SCORES.get(found.tasks[target].kind, _USUAL_SCORE)
     overall = found.targets[target].get(score)

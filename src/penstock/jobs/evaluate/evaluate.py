@@ -92,8 +92,7 @@ def run_evaluation(
 ) -> Evaluation:
     """Evaluate a run, and report progress; the arguments are as for `evaluate`."""
     opened = _open_run(run, options)
-    folder = None if isinstance(opened.data, list) else opened.data
-    recipe = find_recipe(opened.pipeline, opened.recorded, folder)
+    recipe = find_recipe(opened.pipeline, opened.recorded, opened.data)
 
     thresholds = {
         name: choice.threshold for name, choice in opened.choices.items() if choice.threshold is not None

@@ -1,7 +1,8 @@
 """The check of an export: the same rows through the run and through the export, which must agree.
 
-In: a run, and a complete folder that has not got its name yet. Out: the largest difference of each output, or
-an error that names the first field that differs. The export is asked in a new process, as it will be used.
+In: a run, and a complete folder that does not have its name yet. Out: the largest difference of each output,
+or an error that names the first field that differs. The export predicts in a new process, as it will be used:
+a SavedModel without Penstock, from requests as TensorFlow Serving takes them.
 """
 
 from __future__ import annotations
@@ -207,13 +208,8 @@ def _check_images(images: Mapping[str, float]) -> None:
     """Refuse images that differ by more than the rounding of decoders."""
     for name, gap in images.items():
         if not gap <= PIXEL_GAP:
-            raise ExportError(
-                f"field {name!r}: the export decodes or resizes images differently from the run",
-                field=name,
-                expected=f"pixels that differ by at most {PIXEL_GAP:g} of 255",
-                got=f"{gap:.3g}",
-                advice=_IMAGE_ADVICE,
-            )
+            what = "decodes or resizes images differently from the run"
+            raise _make_image_error(name, what, PIXEL_GAP, gap)
 
 
 def _check_kinds(made: CheckImages, expected: _Answers, found: _Answers, steps: _Steps, most: float) -> None:
@@ -222,13 +218,17 @@ def _check_kinds(made: CheckImages, expected: _Answers, found: _Answers, steps: 
         key = f"image/{name}"
         kind, gap = made.find_worst(name, expected[key], found[key], steps[name])
         if not gap <= most:
-            raise ExportError(
-                f"field {name!r}: the export decodes {kind} to other pixels than the run",
-                field=name,
-                expected=f"pixels that differ by at most {most:g} of 255",
-                got=f"{gap:.3g}",
-                advice=_IMAGE_ADVICE,
-            )
+            raise _make_image_error(name, f"decodes {kind} to other pixels than the run", most, gap)
+
+
+def _make_image_error(name: str, what: str, most: float, gap: float) -> ExportError:
+    return ExportError(
+        f"field {name!r}: the export {what}",
+        field=name,
+        expected=f"pixels that differ by at most {most:g} of 255",
+        got=f"{gap:.3g}",
+        advice=_IMAGE_ADVICE,
+    )
 
 
 def _find_input(

@@ -1,6 +1,7 @@
 """The rows of a check: stored once as records, so that both forms of a model read the same values.
 
-In: data of any kind. Out: a TFRecord file of at most 256 rows, and the inputs of a model for each batch.
+In: data of any kind. Out: a TFRecord file of at most 256 rows, and the inputs of a model for each batch; for
+images also rows with files of every kind, which an export must decode to the same pixels as the run.
 """
 
 from __future__ import annotations

@@ -91,21 +91,23 @@ def run_export(
     options: ExportOptions,
     on_step: Callable[[str], None] | None = None,
 ) -> Export:
-    """Export a run; the arguments are those of `export_model`, with options as an object.
+    """Export a run; the arguments are as for `export_model`.
 
     `on_step`: called with a text for each step that takes seconds.
     """
     folder = as_path(out)
     locate(folder).check_folder(EXPORT, overwrite=options.overwrite)  # before anything is loaded
-    trained = _complete(_open_run(run, options))
+    trained = _open_run(run, options)
+    # The data, in whose manifest a run may have its schema and its plan, is not exported.
+    trained = replace(trained, recorded=complete_recorded(trained.recorded, trained.data))
     chosen = FORMATS[options.format]
-    result = None
+    result, report = None, on_step or (lambda _: None)
     with locate(folder).replacing_folder(EXPORT, overwrite=options.overwrite) as hidden:
-        _report(on_step, f"write {chosen.name}")
+        report(f"write {chosen.name}")
         details, made = _write(chosen, trained, folder, hidden)
         num_bytes = sum(path.stat().st_size for path in hidden.rglob("*") if path.is_file())
         if options.check:
-            _report(on_step, "check it against the run, in a new process")
+            report("check it against the run, in a new process")
             recipe = find_recipe(trained.pipeline, trained.recorded, None)
             result = check_export(trained, recipe, chosen, hidden, options)
     return Export(folder, chosen.name, tuple(made.files), num_bytes, result, details)
@@ -125,20 +127,9 @@ def _write(
         raise write_failure(failed, error) from error
 
 
-def _report(on_step: Callable[[str], None] | None, text: str) -> None:
-    if on_step is not None:
-        on_step(text)
-
-
 def _open_run(run: Run | PathLike, options: ExportOptions) -> Run:
     if isinstance(run, str | os.PathLike):
         return open_run(run, options.model, options.functions)
     if not isinstance(run, Run):
         raise OptionError("run", expected="a run, or the folder of one", got=show(run))
     return run
-
-
-def _complete(run: Run) -> Run:
-    """Return a run that records the schema and the plan of its data, which is not exported."""
-    data = None if isinstance(run.data, list) else run.data
-    return replace(run, recorded=complete_recorded(run.recorded, data))

@@ -121,32 +121,18 @@ class Answers:
 
 
 def _refuse_clash(kept: list[str], made: list[str]) -> None:
-    for name in kept:
+    for name in [*kept, *made]:
         if kept.count(name) > 1:
-            raise OptionError(
-                f"column {show(name)}",
-                field=name,
-                expected="unique column names in the output",
-                got="a target that is kept and another column",
-                advice="Keep one of them.",
-            )
-        if name in made:
-            raise OptionError(
-                f"column {show(name)}",
-                field=name,
-                expected="unique column names in the output",
-                got="a column of the data and one of the predictions",
-                advice="Do not keep it, or rename it in the data.",
-            )
-    for name in made:
-        if made.count(name) > 1:
-            raise OptionError(
-                f"column {show(name)}",
-                field=name,
-                expected="unique column names in the output",
-                got="predictions of two targets",
-                advice="Rename a target.",
-            )
+            got, advice = "a target that is kept and another column", "Keep one of them."
+        elif name in kept and name in made:
+            got = "a column of the data and one of the predictions"
+            advice = "Do not keep it, or rename it in the data."
+        elif made.count(name) > 1:
+            got, advice = "predictions of two targets", "Rename a target."
+        else:
+            continue
+        expected = "unique column names in the output"
+        raise OptionError(f"column {show(name)}", field=name, expected=expected, got=got, advice=advice)
 
 
 def _floats(values: NDArray[np.float32]) -> _Array:

@@ -60,11 +60,11 @@ class Recipe:
     dates: Mapping[str, DateOrder] = field(default_factory=dict)
 
 
-def find_recipe(pipeline: Pipeline, recorded: RecordedData, data: AnyPath | None) -> Recipe:
+def find_recipe(pipeline: Pipeline, recorded: RecordedData, data: AnyPath | list[AnyPath] | None) -> Recipe:
     """Return how the raw data of a run was encoded.
 
     `data`: folder of the data set, whose manifest has what the run does not record, if it still exists.
-    Otherwise representations are inferred from the new data.
+    Otherwise, as for single files, representations are inferred from the new data.
     """
     recorded = complete_recorded(recorded, data)
     plan = recorded.plan or {}
@@ -89,10 +89,10 @@ def find_recipe(pipeline: Pipeline, recorded: RecordedData, data: AnyPath | None
     )
 
 
-def complete_recorded(recorded: RecordedData, data: AnyPath | None) -> RecordedData:
+def complete_recorded(recorded: RecordedData, data: AnyPath | list[AnyPath] | None) -> RecordedData:
     """Return what a run records about its data, with the schema and the plan in the manifest if it has none.
 
-    `data`: folder of the data set, which may no longer exist.
+    `data`: folder of the data set, which may no longer exist; or single files, which have no manifest.
     """
     if recorded.schema is not None and recorded.plan is not None:
         return recorded
@@ -111,9 +111,9 @@ def _read_format(plan: Mapping[str, Any], reading: TextFiles) -> RecordedFormat:
     return RecordedFormat(**{name: known[name] for name in names if name in known} | found.list_given())
 
 
-def _find_manifest(data: AnyPath | None) -> Manifest | None:
+def _find_manifest(data: AnyPath | list[AnyPath] | None) -> Manifest | None:
     try:
-        return None if data is None else load_manifest(data)
+        return None if data is None or isinstance(data, list) else load_manifest(data)
     except (PenstockError, OSError):
         return None  # a run can be used without its data set
 
@@ -139,8 +139,8 @@ class Wanted:
         recipe: How the data of the run was encoded.
         keep: Columns that are copied into the output.
         is_images: Whether the data has only images, which are identified by their paths.
-        numbers: Declared format of numbers in texts; None for those of the run, or what is detected.
-        dates: Declared order of dates in texts; None for those of the run.
+        numbers: Declared format of numbers in texts; None for the formats of the run, or detected ones.
+        dates: Declared order of dates in texts; None for the orders of the run.
         allow_missing: Whether the data may lack columns of inputs that may be missing.
     """
 

@@ -88,12 +88,10 @@ class PredictionSetup:
 def make_setup(trained: Trained) -> PredictionSetup:
     """Return the setup of a run or an export."""
     inputs = without_targets(trained.pipeline)
-    # Neither single files nor an export have a folder.
-    folder = None if isinstance(trained.data, list) else trained.data
     return PredictionSetup(
         trained,
         inputs,
-        find_recipe(trained.pipeline, trained.recorded, folder),
+        find_recipe(trained.pipeline, trained.recorded, trained.data),
         choose_batch_size(inputs),
         {name: Answer(task) for name, task in trained.tasks.items()},
     )
