@@ -1,5 +1,7 @@
 """The row store against a plain sort: the rows of every split, in order, whatever fits into memory."""
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from itertools import pairwise
 
 import numpy as np
@@ -68,9 +70,10 @@ def expected(given_blocks, seed, split):
     st.sampled_from([0, 300, 3000, 1 << 30]),
     st.sampled_from([1, 40, 1 << 20]),
     st.lists(st.floats(0, 1), max_size=3),
+    st.booleans(),
 )
 def test_store_chunks_of_any_partition_are_the_sorted_rows(
-    tmp_path_factory, given_blocks, seed, max_memory_bytes, chunk_bytes, cuts
+    tmp_path_factory, given_blocks, seed, max_memory_bytes, chunk_bytes, cuts, has_threads
 ):
     folder = tmp_path_factory.mktemp("store")
     small = {(spill, "CELL_BYTES"): 200, (row_store, "_RANGE_BYTES"): 50, (spill, "_STRIDE"): 4}
@@ -79,7 +82,12 @@ def test_store_chunks_of_any_partition_are_the_sorted_rows(
     for (module, name), value in small.items():
         setattr(module, name, value)
     try:
-        with RowStore(folder, seed=seed, num_splits=NUM_SPLITS, max_memory_bytes=max_memory_bytes) as rows:
+        with (
+            ThreadPoolExecutor(3) if has_threads else nullcontext() as pool,
+            RowStore(
+                folder, seed=seed, num_splits=NUM_SPLITS, max_memory_bytes=max_memory_bytes, pool=pool
+            ) as rows,
+        ):
             for numbers, columns, tentative, _ in given_blocks:
                 rows.append(numbers, [byte_column(column, 3) for column in columns], tentative)
             codes = np.concatenate([np.empty(0, np.uint8), *(final for *_, final in given_blocks)])

@@ -101,6 +101,7 @@ class LocalEngine:
             staging.scratch,
             seed=options.seed if options.shuffle else None,
             num_splits=count_splits(split),
+            pool=self._helpers if num_threads > 1 else None,
         )
         self._residents = ResidentValues()
         self._content = ContentDigest(self._helpers if num_threads > 1 else None)

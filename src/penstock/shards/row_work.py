@@ -222,12 +222,16 @@ def naming_rows(block: RowBlock) -> Iterator[None]:
     except MemoryError as error:
         if isinstance(error, OutOfMemoryError):
             raise
-        first = block.first_row + 1
-        raise OutOfMemoryError(
-            f"rows {first} to {first + block.num_rows - 1} of the source do not fit into memory",
-            path=block.path,
-            advice="Use fewer threads: `num_threads=1`, or a machine with more memory.",
-        ) from None
+        raise lack_memory(block.first_row, block.num_rows, block.path) from None
+
+
+def lack_memory(first_row: int, num_rows: int, path: str | None = None) -> OutOfMemoryError:
+    """Return the error for rows that do not fit into memory."""
+    return OutOfMemoryError(
+        f"rows {first_row + 1} to {first_row + num_rows} of the source do not fit into memory",
+        path=path,
+        advice="Use fewer threads: `num_threads=1`, or a machine with more memory.",
+    )
 
 
 def _find_timeless(name: str, columns: EncodableColumns, split_columns: EncodableColumns) -> list[CellFault]:

@@ -47,6 +47,11 @@ class Chunk:
     rows: NDArray[np.uint64]
     columns: list[ChunkColumn]
 
+    @property
+    def num_bytes(self) -> int:
+        """Number of bytes of all rows, in all columns together."""
+        return sum(int(column.sizes.sum()) for column in self.columns)
+
     def take(self, rows: NDArray[np.int64] | slice) -> Chunk:
         """Return a selection of rows, in any order."""
         return Chunk(self.rows[rows], [column.take(rows) for column in self.columns])

@@ -1,12 +1,15 @@
 """Stores the encoded rows of a conversion until their splits are known, and returns them in split order.
 
 In: blocks of rows. Out: the rows of each split, shuffled by their keys or in source order. Rows are in memory
-as long as they fit; otherwise all rows are on disk, and memory is bounded.
+as long as they fit; otherwise all rows are on disk, in sorted runs that a pool of threads writes, and memory
+is bounded.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -16,9 +19,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.shards.row_work import lack_memory
 from penstock.shards.sort.chunk import CHUNK_BYTES, ByteColumn, Chunk, ResidentRows, join_blocks
 from penstock.shards.sort.scratch import Scratch
-from penstock.shards.sort.spill import CELL_BYTES, Spill, SpilledRows
+from penstock.shards.sort.spill import (
+    CELL_BYTES,
+    Section,
+    Spill,
+    SpilledRows,
+    find_run_bytes,
+    write_sections,
+)
 
 MAX_MEMORY_BYTES: Final = 256 << 20
 
@@ -37,20 +48,23 @@ def divide_keys(num_bytes: int, num_splits: int) -> NDArray[np.uint64]:
 
 @dataclass(frozen=True, eq=False)
 class _Block:
+    """Rows of a block: their indices in the source, their bytes, their likely splits, and their size."""
+
     rows: NDArray[np.uint64]
     columns: list[ByteColumn]
     tentative: NDArray[np.uint8]
+    num_bytes: int
 
-    @property
-    def num_bytes(self) -> int:
-        sizes = (int(offsets[-1] - offsets[0]) for _, offsets in self.columns)
-        return sum(sizes) + _ROW_BYTES * len(self.rows)
+
+def _count_bytes(columns: Sequence[ByteColumn]) -> int:
+    return sum(int(offsets[-1] - offsets[0]) for _, offsets in columns)
 
 
 class RowStore:
     """All rows of a conversion, which can be read in the order of each split.
 
-    One thread appends rows and calls `finish`; afterwards any number of threads can read chunks.
+    One thread appends rows and calls `finish`; afterwards any number of threads can read chunks. Errors of
+    threads that write runs are raised by a later call.
 
     Attributes:
         num_rows: Number of rows that were appended.
@@ -63,30 +77,38 @@ class RowStore:
         seed: int | None,
         num_splits: int,
         max_memory_bytes: int = MAX_MEMORY_BYTES,
+        pool: Executor | None = None,
     ) -> None:
         """Create an empty store.
 
         `folder`: folder of the unnamed temporary file for rows that do not fit into memory. `seed`: seed of
-        the shuffle; None keeps the order of the source.
+        the shuffle; None keeps the order of the source. `max_memory_bytes`: size of the rows in memory, also
+        of those that are being written. `pool`: threads that sort and write runs; None does that in
+        `append`. The rows are the same.
         """
         self.num_rows = 0
         self._folder = folder
         self._seed = seed
         self._num_splits = num_splits
-        self._max_held_bytes = max_memory_bytes
+        self._max_memory_bytes = max_memory_bytes
+        self._pool = pool
         # Rows that are not shuffled are read run by run, so a run is not larger than a cell.
         self._run_bytes = min(max_memory_bytes, CELL_BYTES if seed is None else _RUN_BYTES)
         self._held: list[_Block] = []
         self._num_held_bytes = 0
         self._num_bytes = 0
-        self._spill: Spill | None = None
+        self._num_columns = 0
+        self._scratch: Scratch | None = None
+        self._writing: deque[tuple[int, Future[list[Section]]]] = deque()  # in order, with their sizes
+        self._num_writing_bytes = 0
+        self._sections: list[Section] = []  # of runs that are written
         self._run_starts = [0]  # index of the first row of each run, and of the next run
         self._finished: ResidentRows | SpilledRows | None = None
 
     @property
     def is_on_disk(self) -> bool:
         """Whether the rows did not fit into memory."""
-        return self._spill is not None
+        return self._scratch is not None
 
     def append(
         self, rows: NDArray[np.uint64], columns: Sequence[ByteColumn], tentative: NDArray[np.uint8]
@@ -99,25 +121,28 @@ class RowStore:
         """
         if not len(rows):
             return
-        block = _Block(rows, list(columns), tentative)
+        block = _Block(rows, list(columns), tentative, _count_bytes(columns) + _ROW_BYTES * len(rows))
         self._held.append(block)
         self._num_held_bytes += block.num_bytes
         self._num_bytes += block.num_bytes
         self.num_rows += len(rows)
-        if self._num_held_bytes > self._max_held_bytes:
-            self._max_held_bytes = self._run_bytes
-            self._write_held()
+        if self._num_held_bytes > (self._run_bytes if self.is_on_disk else self._max_memory_bytes):
+            self._write_held(self._run_bytes)
+        self._take_written(self._max_memory_bytes - self._num_held_bytes)
 
     def finish(self, codes: NDArray[np.uint8]) -> None:
         """Sort the rows; `codes` has the split of each row, in the order of arrival."""
         if len(codes) != self.num_rows:
             raise ValueError(f"expected codes of {self.num_rows} rows, got {len(codes)}")
-        if self._spill is not None:
-            self._write_held()
-            self._finished = SpilledRows(self._spill, self._bounds(), codes, self._num_splits)
+        if self._scratch is not None:
+            self._write_held(0)
+            self._take_written(0)
+            spill = Spill(self._scratch, self._num_columns)
+            spill.sections += self._sections
+            self._finished = SpilledRows(spill, self._bounds(), codes, self._num_splits)
         else:
             blocks, self._held = self._held, []
-            chunk, keys = self._join(blocks)
+            chunk, keys = self._join(blocks, 0)
             self._finished = ResidentRows(chunk, keys, codes, self._num_splits)
 
     def count(self, split: int) -> int:
@@ -136,38 +161,76 @@ class RowStore:
     def close(self) -> None:
         """Remove all rows."""
         self._held, self._finished = [], None
-        if self._spill is not None:
-            self._spill.close()
+        wait([future for _, future in self._writing if not future.cancel()])
+        self._writing.clear()
+        if self._scratch is not None:
+            self._scratch.close()
 
     def _reader(self) -> ResidentRows | SpilledRows:
         if self._finished is None:
             raise ValueError("the store is not finished, or is closed")
         return self._finished
 
-    def _write_held(self) -> None:
-        """Write the rows in memory as sorted runs."""
+    def _write_held(self, most_bytes: int) -> None:
+        """Write rows as sorted runs, until at most so many bytes are held."""
         blocks, self._held = self._held[::-1], []
-        self._num_held_bytes = 0
-        while blocks:
+        while blocks and self._num_held_bytes > most_bytes:
             run = [blocks.pop()]
             run_bytes = run[0].num_bytes
             while blocks and run_bytes + blocks[-1].num_bytes <= self._run_bytes:
                 run.append(blocks.pop())
                 run_bytes += run[-1].num_bytes
-            if self._spill is None:
-                self._spill = Spill(Scratch(self._folder), len(run[0].columns))
-            chunk, keys = self._join(run)
-            tentative = np.concatenate([block.tentative for block in run])
-            self._spill.add_run(chunk, keys, tentative, self._run_starts[-1])
-            self._run_starts.append(self._run_starts[-1] + len(keys))
+            self._num_held_bytes -= run_bytes
+            self._begin_run(run, run_bytes)
+            run = []  # its thread alone holds the rows
+            self._take_written(self._max_memory_bytes - self._num_held_bytes)
+        self._held = blocks[::-1]
 
-    def _join(self, blocks: list[_Block]) -> tuple[Chunk, NDArray[np.uint64]]:
-        """Return the rows of blocks as one chunk, and the keys to sort them by."""
+    def _begin_run(self, run: list[_Block], run_bytes: int) -> None:
+        """Reserve the place of a run in the file, and let a thread write it there."""
+        if self._scratch is None:
+            self._scratch, self._num_columns = Scratch(self._folder), len(run[0].columns)
+        num_rows = sum(len(block.rows) for block in run)
+        num_bytes = sum(_count_bytes(block.columns) for block in run)
+        begin = self._scratch.reserve(find_run_bytes(num_rows, self._num_columns, num_bytes))
+        first = self._run_starts[-1]
+        self._run_starts.append(first + num_rows)
+        if self._pool is None:
+            self._sections += self._write_run(self._scratch, begin, run, first)
+            return
+        future = self._pool.submit(self._write_named_run, self._scratch, begin, run, first)
+        self._writing.append((run_bytes, future))
+        self._num_writing_bytes += run_bytes
+
+    def _take_written(self, most_bytes: int) -> None:
+        """Take the runs that are written, and wait until the others have at most so many bytes."""
+        while self._writing and (self._num_writing_bytes > most_bytes or self._writing[0][1].done()):
+            run_bytes, future = self._writing.popleft()
+            self._num_writing_bytes -= run_bytes
+            self._sections += future.result()
+
+    def _write_named_run(self, file: Scratch, begin: int, run: list[_Block], first: int) -> list[Section]:
+        """Write a run in any thread; an error for lack of memory names its rows."""
+        try:
+            return self._write_run(file, begin, run, first)
+        except MemoryError:
+            first_row, last_row = int(run[0].rows[0]), int(run[-1].rows[-1])
+            raise lack_memory(first_row, last_row + 1 - first_row) from None
+
+    def _write_run(self, file: Scratch, begin: int, run: list[_Block], first: int) -> list[Section]:
+        chunk, keys = self._join(run, first)
+        likely = np.concatenate([block.tentative for block in run])
+        return write_sections(file, begin, chunk, keys, likely, first)
+
+    def _join(self, blocks: list[_Block], first: int) -> tuple[Chunk, NDArray[np.uint64]]:
+        """Return the rows of blocks as one chunk, and the keys to sort them by.
+
+        `first`: number of rows that arrived before.
+        """
         chunk = join_blocks([block.rows for block in blocks], [block.columns for block in blocks])
         if self._seed is not None:
             # The same keys as in mix_rows, which requires consecutive rows.
             return chunk, _native.mix_hashes(self._seed, chunk.rows)
-        first = self._run_starts[-1]
         return chunk, np.arange(first, first + len(chunk.rows), dtype=np.uint64)
 
     def _bounds(self) -> NDArray[np.uint64]:

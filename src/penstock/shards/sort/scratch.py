@@ -26,11 +26,11 @@ _PIECE_BYTES = 1 << 20
 
 
 class Scratch:
-    """A file in a folder, unnamed by default: one thread appends, any number of threads read.
+    """A file in a folder, unnamed by default: one thread reserves space, any number write and read.
 
     Attributes:
         folder: Folder of the file.
-        num_bytes: Number of bytes that were appended.
+        num_bytes: Number of bytes that were reserved, which is the size of the file once all are written.
     """
 
     def __init__(self, folder: Path, name: str | None = None) -> None:
@@ -51,12 +51,23 @@ class Scratch:
 
     def append(self, array: NDArray[Any]) -> int:
         """Append a contiguous array; return its offset."""
+        begin = self.reserve(array.nbytes)
+        self.write(begin, array)
+        return begin
+
+    def reserve(self, num_bytes: int) -> int:
+        """Reserve space at the end of the file, which any thread may write; return its offset."""
         begin = self.num_bytes
+        self.num_bytes += num_bytes
+        return begin
+
+    def write(self, begin: int, array: NDArray[Any]) -> int:
+        """Write a contiguous array at an offset of reserved space; return its exclusive end."""
         rest = _as_bytes(array)
         try:
             while rest:
-                num_written = os.pwrite(self._file.fileno(), rest, self.num_bytes)
-                self.num_bytes += num_written
+                num_written = os.pwrite(self._file.fileno(), rest, begin)
+                begin += num_written
                 rest = rest[num_written:]
         except OSError as error:
             raise self._failure(error, f"; {len(rest)} of {array.nbytes} bytes were not written") from error

@@ -22,7 +22,7 @@ from penstock.shards.row_work import WorkedRows
 from penstock.shards.sort.chunk import ByteColumn, join_blocks
 from penstock.shards.sort.row_store import divide_keys
 from penstock.shards.sort.scratch import Scratch
-from penstock.shards.sort.spill import Section, Spill, SpilledRows
+from penstock.shards.sort.spill import Section, Spill, SpilledRows, find_run_bytes, write_sections
 from penstock.storage.location import Location, Part, Ranges
 
 _ROW_BYTES: Final = 40  # as in a `RowStore`
@@ -69,9 +69,10 @@ def write_run(
     name = f"run-{first_row:012}-{secrets.token_hex(8)}"
     # A task that runs late must not make the folder again after it was removed with the job.
     with (folder / name).writing(makes_folder=False) as path, Scratch(path.parent, name) as file:
-        spill = Spill(file, num_columns)
-        spill.add_run(chunk, keys, np.concatenate([each.tentative for each in blocks]), 0)
-        return SortedRun(name, first_row, len(chunk.rows), file.num_bytes, tuple(spill.sections), num_columns)
+        begin = file.reserve(find_run_bytes(len(chunk.rows), num_columns, chunk.num_bytes))
+        likely = np.concatenate([each.tentative for each in blocks])
+        sections = write_sections(file, begin, chunk, keys, likely, 0)
+        return SortedRun(name, first_row, len(chunk.rows), file.num_bytes, tuple(sections), num_columns)
 
 
 def _store_residents(worked: WorkedRows, names: Sequence[str]) -> list[ByteColumn]:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.shards.sort.chunk import CHUNK_BYTES, Chunk, ChunkColumn
-from penstock.shards.sort.scratch import release_pages
+from penstock.shards.sort.scratch import Scratch, release_pages
 
 _PIECE_BYTES = 8 << 20  # gathered before they are written
 _GAP_BYTES = 64 << 10  # reading a gap of this size is faster than a second read
@@ -87,49 +87,73 @@ class SectionRows:
         return sizes
 
 
+def _header_type(num_columns: int) -> np.dtype[np.void]:
+    """Return the type of the header of a row, which has so many byte columns."""
+    return np.dtype([("row", "u8"), ("number", "i8"), ("begin", "i8"), ("sizes", "i8", (num_columns,))])
+
+
+def find_run_bytes(num_rows: int, num_columns: int, num_bytes: int) -> int:
+    """Return the size of a run in its file; `num_bytes`: size of its rows in all columns together."""
+    return num_rows * (8 + _header_type(num_columns).itemsize) + num_bytes
+
+
+def write_sections(
+    file: Scratch,
+    begin: int,
+    chunk: Chunk,
+    keys: NDArray[np.uint64],
+    likely: NDArray[np.uint8],
+    first_number: int,
+) -> list[Section]:
+    """Sort consecutive rows and write them as a run at a reserved offset, in any thread; return its sections.
+
+    `keys`, `likely`: key and likely split of each row. `first_number`: number of rows of the file that
+    arrived before the first row.
+    """
+    sections = []
+    for split in np.unique(likely).tolist():
+        found = np.flatnonzero(likely == split)
+        order = found[np.argsort(keys[found])]
+        section, begin = _write_section(file, begin, chunk.take(order), keys[order], order + first_number)
+        sections.append(section)
+    return sections
+
+
+def _write_section(
+    file: Scratch, begin: int, chunk: Chunk, keys: NDArray[np.uint64], numbers: NDArray[np.int64]
+) -> tuple[Section, int]:
+    """Write a section at an offset; return it and its exclusive end."""
+    headers = np.empty(len(keys), _header_type(len(chunk.columns)))
+    headers["row"] = chunk.rows
+    headers["number"] = numbers
+    for i, column in enumerate(chunk.columns):
+        headers["sizes"][:, i] = column.sizes
+    sizes = headers["sizes"].sum(axis=1)
+    headers["begin"] = np.cumsum(sizes) - sizes
+    headers_at = file.write(begin, keys)
+    end = bytes_at = file.write(headers_at, headers.view(np.uint8))
+    for piece in chunk.cut(_PIECE_BYTES):
+        end = file.write(end, piece.gather())
+    landmarks = keys[::_STRIDE].copy()
+    return Section(len(keys), begin, headers_at, bytes_at, int(keys[-1]), landmarks), end
+
+
 class Spill:
-    """Sorted runs in a file; one thread adds runs, then any number of threads find rows.
+    """Sorted runs in a file, which any number of threads can search.
 
     Attributes:
         sections: Sections of all runs, in the order of the runs.
     """
 
     def __init__(self, file: SpillFile, num_columns: int) -> None:
-        """Begin without runs, or with `sections` of runs that the file has.
+        """Begin without runs.
 
-        `file`: file of the runs; it is closed with the spill.
+        `file`: file of the runs; it is closed with the spill. `num_columns`: number of byte columns of a row.
         """
         self.sections: list[Section] = []
         self._scratch = file
         self._num_columns = num_columns
-        self._header_type = np.dtype(
-            [("row", "u8"), ("number", "i8"), ("begin", "i8"), ("sizes", "i8", (num_columns,))]
-        )
-
-    def add_run(
-        self, chunk: Chunk, keys: NDArray[np.uint64], likely: NDArray[np.uint8], first_number: int
-    ) -> None:
-        """Write consecutive rows; the first one arrived as number `first_number`."""
-        for split in np.unique(likely).tolist():
-            found = np.flatnonzero(likely == split)
-            order = found[np.argsort(keys[found])]
-            self._add_section(chunk.take(order), keys[order], order + first_number)
-
-    def _add_section(self, chunk: Chunk, keys: NDArray[np.uint64], numbers: NDArray[np.int64]) -> None:
-        headers = np.empty(len(keys), self._header_type)
-        headers["row"] = chunk.rows
-        headers["number"] = numbers
-        for i, column in enumerate(chunk.columns):
-            headers["sizes"][:, i] = column.sizes
-        sizes = headers["sizes"].sum(axis=1)
-        headers["begin"] = np.cumsum(sizes) - sizes
-        keys_at = self._scratch.append(keys)
-        headers_at = self._scratch.append(headers.view(np.uint8))
-        bytes_at = self._scratch.num_bytes
-        for piece in chunk.cut(_PIECE_BYTES):
-            self._scratch.append(piece.gather())
-        landmarks = keys[::_STRIDE].copy()
-        self.sections.append(Section(len(keys), keys_at, headers_at, bytes_at, int(keys[-1]), landmarks))
+        self._header_type = _header_type(num_columns)
 
     def append_splits(self, splits: NDArray[np.uint8]) -> int:
         """Write the splits of the next rows of a section; return their offset for `read_splits`."""

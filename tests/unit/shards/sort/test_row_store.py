@@ -2,13 +2,16 @@
 
 import errno
 import os
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from penstock import _native
-from penstock.errors import WriteError
+from penstock.errors import OutOfMemoryError, WriteError
+from penstock.shards.sort import row_store
 from penstock.shards.sort.row_store import RowStore
 from raising import raises_with
 
@@ -101,6 +104,54 @@ def test_store_on_a_full_disk_names_the_folder_and_the_bytes(tmp_path, monkeypat
     store.close()
 
 
+def test_store_raises_the_error_of_a_thread_that_writes_a_run(tmp_path, monkeypatch):
+    def refuse(fd, data, offset):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pwrite", refuse)
+    with ThreadPoolExecutor(2) as pool:
+        store = RowStore(tmp_path, seed=0, num_splits=1, max_memory_bytes=100, pool=pool)
+        append_rows(store, 0, [b"abc" * 10])
+        message = "(Input/output error; 8 of 8 bytes were not written)"
+        with raises_with(WriteError, message, path=str(tmp_path)):
+            append_rows(store, 1, [b"abc" * 10])
+        store.close()
+
+
+def test_store_keeps_rows_that_are_being_written_within_its_memory(tmp_path, monkeypatch):
+    write, most = RowStore._write_run, 0
+
+    def count(store, file, begin, run, first):
+        nonlocal most
+        most = max(most, store._num_writing_bytes + store._num_held_bytes)
+        time.sleep(0.002)
+        return write(store, file, begin, run, first)
+
+    monkeypatch.setattr(RowStore, "_write_run", count)
+    monkeypatch.setattr(row_store, "_RUN_BYTES", 300)
+    with (
+        ThreadPoolExecutor(4) as pool,
+        RowStore(tmp_path, seed=1, num_splits=1, max_memory_bytes=1000, pool=pool) as store,
+    ):
+        for row in range(60):
+            append_rows(store, row, [b"x" * 60])
+        store.finish(np.zeros(60, np.uint8))
+        assert 300 < most <= 1000 + 100
+        assert values_of(store, 0) == [b"x" * 60] * 60
+
+
+def test_store_without_memory_for_a_run_names_its_rows(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(row_store, "write_sections", refuse)
+    with ThreadPoolExecutor(1) as pool:
+        store = RowStore(tmp_path, seed=0, num_splits=1, max_memory_bytes=0, pool=pool)
+        with raises_with(OutOfMemoryError, "rows 8 to 9 of the source"):
+            append_rows(store, 7, [b"abc", b"d"])
+        store.close()
+
+
 def test_store_in_a_folder_that_does_not_exist_names_it(tmp_path):
     store = RowStore(tmp_path / "gone", seed=0, num_splits=1, max_memory_bytes=0)
     with raises_with(WriteError, "(No such file or directory)", path=str(tmp_path / "gone")):
@@ -134,3 +185,20 @@ def test_chunk_of_a_row_larger_than_the_limit_holds_it_alone(tmp_path):
         store.finish(np.zeros(4, np.uint8))
         sizes = [chunk.columns[0].sizes.tolist() for chunk in store.chunks(0, 0, 4, chunk_bytes=2)]
     assert sizes == [[2], [100], [1, 1]]
+
+
+def test_store_that_is_closed_after_its_pool_does_not_wait_for_runs_that_were_cancelled(
+    tmp_path, monkeypatch
+):
+    gate = threading.Event()
+    monkeypatch.setattr(row_store, "_RUN_BYTES", 100)
+    pool = ThreadPoolExecutor(1)
+    store = RowStore(tmp_path, seed=0, num_splits=1, max_memory_bytes=250, pool=pool)
+    monkeypatch.setattr(store, "_take_written", lambda most_bytes: None)
+    pool.submit(gate.wait)
+    for row in range(9):
+        append_rows(store, row, [b"x" * 60])
+    threading.Timer(0.02, gate.set).start()
+    pool.shutdown(wait=True, cancel_futures=True)
+    store.close()
+    assert store.is_on_disk
