@@ -11,6 +11,7 @@
 #include "write/digest.h"
 #include "write/digest_lanes.h"
 #include "write/encode.h"
+#include "write/file_check.h"
 #include "write/hash.h"
 #include "write/sha256.h"
 #include "write/text_index.h"
@@ -225,6 +226,42 @@ nb::tuple fingerprint(nb::sequence given) {
   return nb::make_tuple(as_array<uint64_t>(hashes), as_array<uint64_t>(digests));
 }
 
+// The paths of files, each with a zero byte after it.
+std::vector<std::string> paths_of(nb::bytes given) {
+  std::vector<std::string> paths;
+  const char* at = given.c_str();
+  const char* const end = at + given.size();
+  while (at != end) {
+    const void* const zero = std::memchr(at, 0, static_cast<size_t>(end - at));
+    need(zero != nullptr && zero != at, "expected paths, each with a zero byte after it");
+    paths.emplace_back(at, static_cast<const char*>(zero));
+    at = static_cast<const char*>(zero) + 1;
+  }
+  return paths;
+}
+
+// (sizes, or -1 for a file that is not checked; hashes; digests as two words each; formats; widths; heights)
+nb::tuple finish_files(FileCheck& check) {
+  {
+    nb::gil_scoped_release unlocked;
+    check.wait();
+  }
+  GrowableArray<int64_t> sizes, widths, heights;
+  GrowableArray<uint64_t> hashes, digests;
+  GrowableArray<int8_t> formats;
+  for (const CheckedFile& file : check.files()) {
+    sizes.push(file.size);
+    hashes.push(file.hash);
+    digests.push(file.digest.words[0]);
+    digests.push(file.digest.words[1]);
+    formats.push(static_cast<int8_t>(file.format));
+    widths.push(file.width);
+    heights.push(file.height);
+  }
+  return nb::make_tuple(as_array<int64_t>(sizes), as_array<uint64_t>(hashes), as_array<uint64_t>(digests),
+                        as_array<int8_t>(formats), as_array<int64_t>(widths), as_array<int64_t>(heights));
+}
+
 // `wanted` has (number, whether its strings go in by their own digests) of each field.
 nb::object digest_rows(const Encoder& encoder, nb::sequence given, size_t num_rows, nb::sequence wanted,
                        bool is_named) {
@@ -394,6 +431,16 @@ void bind_writing(nb::module_& m) {
   m.def("mix_hashes", &mix_hashes, "seed"_a, "hashes"_a);
   m.def("gather", &gather, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   m.def("compose", &compose, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a, "late"_a, "is_message"_a);
+
+  nb::class_<FileCheck>(m, "FileCheck")
+      .def(
+          "__init__",
+          [](FileCheck* self, nb::bytes paths, bool reads_headers) {
+            new (self) FileCheck(paths_of(paths), reads_headers);
+          },
+          "paths"_a, "reads_headers"_a)
+      .def("run", &FileCheck::run, nb::call_guard<nb::gil_scoped_release>())
+      .def("finish", &finish_files);
 
   m.def("text_index", &text_index, "sizes"_a, "offset"_a);
   m.def("has_sha256_instructions", &has_sha256_instructions);

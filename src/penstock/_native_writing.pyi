@@ -16,6 +16,28 @@ def digest_bytes(data: _Buffer) -> bytes: ...
 
 # The hash of each value, and its digest as two words per value
 def fingerprint(values: Sequence[_Buffer]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]: ...
+
+# Files that any number of threads read, hash and digest; `paths` has a zero byte after each path
+class FileCheck:
+    def __init__(self, paths: bytes, reads_headers: bool) -> None: ...
+
+    # Checks files until all have begun
+    def run(self) -> None: ...
+
+    # Waits until all files are done, for which `run` must have returned: sizes, or -1 for a file that cannot
+    # be read, changes while it is read, or is not an image; hashes; digests as two words per file; formats,
+    # widths, heights
+    def finish(
+        self,
+    ) -> tuple[
+        NDArray[np.int64],
+        NDArray[np.uint64],
+        NDArray[np.uint64],
+        NDArray[np.int8],
+        NDArray[np.int64],
+        NDArray[np.int64],
+    ]: ...
+
 def mix_rows(seed: int, first_row: int, num_rows: int) -> NDArray[np.uint64]: ...
 def mix_hashes(seed: int, hashes: NDArray[np.uint64]) -> NDArray[np.uint64]: ...
 

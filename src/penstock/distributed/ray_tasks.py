@@ -260,7 +260,7 @@ class _Missing:
     num_bytes: int = 0
     path: str | None = None
 
-    def encode(self) -> Any:
+    def encode(self, threads: Any = None) -> Any:
         """Raise an error."""
         raise NotImplementedError
 

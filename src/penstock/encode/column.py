@@ -23,6 +23,7 @@ from penstock.columns import Column, Dense, Mask
 from penstock.encode.array import encode_sequence, encode_tensor
 from penstock.encode.date import EXPECTED as EXPECTED_DATE
 from penstock.encode.date import convert_dates, convert_times, read_ordered
+from penstock.encode.file_check import FileThreads
 from penstock.encode.image import encode_image
 from penstock.encode.number import convert_numbers, expect_number, fit_numbers
 from penstock.encode.number_text import read_styled
@@ -143,16 +144,18 @@ _MAX_SHORT: Final = 16
 
 
 def encode_columns(
-    plans: SequenceOf[ColumnPlan], block: Block, options: StoredImages
+    plans: SequenceOf[ColumnPlan], block: Block, options: StoredImages, threads: FileThreads | None = None
 ) -> tuple[dict[str, Column | Deferred], list[CellFault]]:
     """Return the columns of fields by field name, and the faults in the order of columns.
 
     Short columns with equal fields are encoded together: a table of three rows can have 100,000 columns.
+    `threads`: threads that help to read the files that columns name.
     """
     encoded: dict[str, tuple[Column | Deferred, list[CellFault]]] = {}
     for group in _group(plans, block):
         if len(group) == 1:
-            encoded[group[0].name] = encode_column(group[0], block.columns[group[0].column], block, options)
+            raw = block.columns[group[0].column]
+            encoded[group[0].name] = encode_column(group[0], raw, block, options, threads)
             continue
         raws: list[Any] = [block.columns[plan.column] for plan in group]
         joined = pa.concat_arrays(raws)
@@ -202,7 +205,11 @@ def _divide(column: Column | Deferred, num_rows: int) -> Iterator[Column]:
 
 
 def encode_column(
-    plan: ColumnPlan, raw: RawColumn, block: Block, options: StoredImages
+    plan: ColumnPlan,
+    raw: RawColumn,
+    block: Block,
+    options: StoredImages,
+    threads: FileThreads | None = None,
 ) -> tuple[Column | Deferred, list[CellFault]]:
     """Return the values of a column as their records store them.
 
@@ -211,7 +218,8 @@ def encode_column(
     and arrays it is a value. The result depends only on the arguments, and on the files that values refer to.
     """
     faults = Faults(plan.column)
-    column = _encode(plan, raw, block, options, faults.add)
+    cells = _Cells(plan, raw, block, options, faults.add, threads)
+    column = _encode(cells)
     if column.present is not None:
         if column.present.all():
             column.present = None
@@ -222,9 +230,8 @@ def encode_column(
     return column, faults.in_order()
 
 
-def _encode(
-    plan: ColumnPlan, raw: RawColumn, block: Block, options: StoredImages, report: Report
-) -> Column | Deferred:
+def _encode(cells: _Cells) -> Column | Deferred:
+    plan, raw, report = cells.plan, cells.raw, cells.report
     if plan.missing:
         raw = drop_missing_texts(normalize_column(raw), plan.missing)
     if plan.numbers is not None:
@@ -233,7 +240,7 @@ def _encode(
         raw = read_ordered(raw, plan.dates, report)
     if plan.form == "json":
         raw = parse_lists(raw, report)
-    return ENCODERS[type(plan.field)](plan.field, _Cells(plan, raw, block, options, report))
+    return ENCODERS[type(plan.field)](plan.field, cells._replace(raw=raw))
 
 
 class _Cells(NamedTuple):
@@ -244,6 +251,7 @@ class _Cells(NamedTuple):
     block: Block
     options: StoredImages
     report: Report
+    threads: FileThreads | None
 
     @property
     def nan_is_missing(self) -> bool:
@@ -273,9 +281,11 @@ ENCODERS: Final[dict[type[Field], Callable[[Any, _Cells], Column | Deferred]]] =
     Category: _encode_category,
     Date: lambda field, cells: encode_date(field, cells.raw, cells.report),
     Text: lambda _, cells: convert_text(cells.raw, cells.report),
-    Bytes: lambda _, cells: encode_bytes(cells.plan.form, cells.raw, cells.block, cells.report),
+    Bytes: lambda _, cells: encode_bytes(
+        cells.plan.form, cells.raw, cells.block, cells.report, cells.threads
+    ),
     Image: lambda field, cells: encode_image(
-        field, cells.plan.form, cells.raw, cells.block, cells.options, cells.report
+        field, cells.plan.form, cells.raw, cells.block, cells.options, cells.report, cells.threads
     ),
     Sequence: lambda field, cells: encode_sequence(field, cells.raw, cells.report),
     Tensor: lambda field, cells: encode_tensor(field, cells.raw, cells.report),

@@ -19,6 +19,7 @@ from PIL import Image as Pillow
 from PIL import ImageFile, ImageOps
 
 from penstock.columns import Bytes
+from penstock.encode.file_check import FileThreads, check_files
 from penstock.encode.plain import Report, as_objects, normalize_column, refuse_all, report_rows
 from penstock.encode.strings import (
     as_bytes,
@@ -33,7 +34,7 @@ from penstock.encode.strings import (
 )
 from penstock.foundation.wording import show
 from penstock.schema.declaration import Representation
-from penstock.schema.picture import HEAD_BYTES, Picture, read_picture
+from penstock.schema.picture import HEAD_BYTES, Picture, number_format, read_picture
 from penstock.schema.scalar import Image
 from penstock.settings.groups import StoredImages
 from penstock.source.block import Block, RawColumn
@@ -142,11 +143,20 @@ _PIXELS: Final = (
 
 
 def encode_image(
-    field: Image, form: Representation, raw: RawColumn, block: Block, options: StoredImages, report: Report
+    field: Image,
+    form: Representation,
+    raw: RawColumn,
+    block: Block,
+    options: StoredImages,
+    report: Report,
+    threads: FileThreads | None = None,
 ) -> Bytes | Deferred:
-    """Return images, or references to them."""
+    """Return images, or references to them.
+
+    `threads`: threads that help to read the files that the column names.
+    """
     encoder = _ImageEncoder(field, block, options, report)
-    return encoder.encode_files(raw) if form == "path" else encoder.encode(raw)
+    return encoder.encode_files(raw, threads) if form == "path" else encoder.encode(raw)
 
 
 class _ImageEncoder:
@@ -170,29 +180,34 @@ class _ImageEncoder:
         advice = "Declare that the column contains paths." if is_string(column.type) else _PIXELS
         return make_empty_bytes(len(column), refuse_all(column, EXPECTED, self._report, advice))
 
-    def encode_files(self, raw: RawColumn) -> Bytes | Deferred:
+    def encode_files(self, raw: RawColumn, threads: FileThreads | None = None) -> Bytes | Deferred:
         """Return references to files, or the images themselves if they are resized."""
         paths, present = read_paths(raw, self._block, self._report, self._expected())
-        read = read_rows(paths, present)
         if self._options.resize is not None:
             # Rows are encoded as they arrive: the files of a block need not fit into memory.
             cells: list[bytes | None] = [None] * len(paths)
-            for row, data in read:
+            for row, data in read_rows(paths, present):
                 cells[row] = self._keep_file(row, data, paths[row])
             return join_bytes(cells)
-        sizes = np.zeros(len(paths), np.int64)
-        hashes, digests = np.zeros(len(paths), np.uint64), np.zeros((len(paths), 2), np.uint64)
-        widths, heights = np.zeros(len(paths), np.int64), np.zeros(len(paths), np.int64)
-        for row, data in read:
+        files = check_files(paths, present, threads, reads_headers=True)
+        others = set(files.others)
+        if self._format is not None:
+            is_other = (files.formats != number_format(self._format)) & (files.formats != 0)
+            others.update(np.flatnonzero(is_other).tolist())
+        is_read = np.zeros(len(paths), np.bool_)
+        is_read[sorted(others)] = True
+        files.clear(sorted(others))
+        for row, data in read_rows(paths, is_read):
             if isinstance(data, OSError):
                 self._refuse(row, paths[row], explain(data))
                 continue
             picture = self._check(row, data, paths[row])
             if picture is not None:
-                sizes[row] = len(data)
-                hashes[row : row + 1], digests[row : row + 1] = fingerprint([data])
-                widths[row], heights[row] = picture.width, picture.height
-        return Deferred(sizes, hashes, digests, paths=paths, pixels=(widths, heights), present=present)
+                files.sizes[row] = len(data)
+                files.hashes[row : row + 1], files.digests[row : row + 1] = fingerprint([data])
+                files.widths[row], files.heights[row] = picture.width, picture.height
+        pixels = (files.widths, files.heights)
+        return Deferred(files.sizes, files.hashes, files.digests, paths=paths, pixels=pixels, present=present)
 
     def _encode_encoded(self, column: Bytes, raw: RawColumn) -> Bytes | Deferred:
         spans = zip(column.starts.tolist(), column.stops.tolist(), strict=True)

@@ -15,6 +15,7 @@ import numpy as np
 
 from penstock.columns import Bytes, Column
 from penstock.encode.column import encode_column, encode_columns
+from penstock.encode.file_check import FileThreads
 from penstock.encode.plain import CellFault
 from penstock.errors import CellError, PenstockError
 from penstock.foundation.wording import show
@@ -64,8 +65,11 @@ class RowBlock(Protocol):
     def path(self) -> str | None:
         """Path of the source file, or None if there is none."""
 
-    def encode(self) -> EncodedRows:
-        """Return the rows as columns; any thread can call this."""
+    def encode(self, threads: FileThreads | None = None) -> EncodedRows:
+        """Return the rows as columns; any thread can call this.
+
+        `threads`: threads that help to read the files that rows name.
+        """
 
     def refuse(self, fault: CellFault) -> PenstockError:
         """Return the error for a cell that does not fit."""
@@ -120,9 +124,9 @@ class RawRows:
         """Path of the source file, or None if there is none."""
         return self.block.path
 
-    def encode(self) -> EncodedRows:
+    def encode(self, threads: FileThreads | None = None) -> EncodedRows:
         """Return the rows as columns."""
-        columns, faults = encode_columns(self.plan.columns, self.block, self.plan.encode)
+        columns, faults = encode_columns(self.plan.columns, self.block, self.plan.encode, threads)
         split_columns, split_faults = encode_columns(self.plan.split_columns, self.block, self.plan.encode)
         rows = EncodedRows(columns, split_columns, faults=faults + split_faults)
         if self.plan.split_by is not None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.columns import Bytes, Mask
+from penstock.encode.file_check import FileThreads, check_files
 from penstock.encode.plain import (
     Report,
     as_objects,
@@ -268,10 +269,15 @@ def fingerprint(values: Sequence[bytes | memoryview]) -> tuple[NDArray[np.uint64
     return hashes, digests.reshape(-1, 2)
 
 
-def encode_bytes(form: Representation, raw: RawColumn, block: Block, report: Report) -> Bytes | Deferred:
-    """Return byte strings, or references to them."""
+def encode_bytes(
+    form: Representation, raw: RawColumn, block: Block, report: Report, threads: FileThreads | None = None
+) -> Bytes | Deferred:
+    """Return byte strings, or references to them.
+
+    `threads`: threads that help to read the files that the column names.
+    """
     if form == "path":
-        return _defer_files(raw, block, report)
+        return _defer_files(raw, block, report, threads)
     if block.is_resident and isinstance(raw, np.ndarray) and (deferred := _defer_objects(raw)) is not None:
         return deferred
     return defer_large(convert_bytes(raw, report), raw, block)
@@ -338,14 +344,15 @@ def _convert_byte_objects(objects: NDArray[Any], report: Report) -> Bytes:
     return join_bytes(cells)
 
 
-def _defer_files(raw: RawColumn, block: Block, report: Report) -> Deferred:
+def _defer_files(raw: RawColumn, block: Block, report: Report, threads: FileThreads | None) -> Deferred:
     paths, present = read_paths(raw, block, report)
-    sizes = np.zeros(len(paths), np.int64)
-    hashes, digests = np.zeros(len(paths), np.uint64), np.zeros((len(paths), 2), np.uint64)
-    for row, data in read_rows(paths, present):
+    files = check_files(paths, present, threads, reads_headers=False)
+    is_read = np.zeros(len(paths), np.bool_)
+    is_read[files.others] = True
+    for row, data in read_rows(paths, is_read):
         if isinstance(data, OSError):
             report(row, "a file", f"{show(paths[row])}, {explain(data)}")
             continue
-        sizes[row] = len(data)
-        hashes[row : row + 1], digests[row : row + 1] = fingerprint([data])
-    return Deferred(sizes, hashes, digests, paths=paths, present=present)
+        files.sizes[row] = len(data)
+        files.hashes[row : row + 1], files.digests[row : row + 1] = fingerprint([data])
+    return Deferred(files.sizes, files.hashes, files.digests, paths=paths, present=present)

@@ -49,6 +49,11 @@ def read_picture(data: bytes | memoryview) -> Picture | None:
     return Picture(_FORMATS[header.format - 1], header.width, header.height) if header.format else None
 
 
+def number_format(format: ImageFormat) -> int:
+    """Return the core's number of a format."""
+    return _FORMATS.index(format) + 1
+
+
 def is_picture_shape(shape: Sequence[int]) -> bool:
     """Whether an array has the shape of a picture: two sides, or with them 1, 3 or 4 channels.
 

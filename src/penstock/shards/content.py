@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from penstock.encode.file_check import FileThreads
 from penstock.encode.raw_rows import RowBlock
 from penstock.foundation.process import count_cores
 from penstock.foundation.thread_pool import OrderedResults
@@ -180,6 +181,8 @@ def read_content(
     """
     num_threads = options.num_threads or count_cores()
     pool = ThreadPoolExecutor(num_threads, thread_name_prefix="penstock")
+    helpers = ThreadPoolExecutor(num_threads, thread_name_prefix="penstock-ahead")
+    threads = FileThreads(helpers, num_threads - 1) if num_threads > 1 else None
     digest, rejects = ContentDigest(pool), Rejects(options)
     num_rows = num_bytes = 0
     results = OrderedResults[WorkedRows](pool, num_threads + 1)
@@ -194,11 +197,12 @@ def read_content(
 
     try:
         for block in blocks:
-            for worked in results.submit(work, block):
+            for worked in results.submit(work, block, threads):
                 add(worked)
         for worked in results.drain():
             add(worked)
         source = describe()
         return digest.finish(rejects, source), source
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for each in (pool, helpers):
+            each.shutdown(wait=True, cancel_futures=True)

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import pyarrow as pa
 
 from penstock import _native
+from penstock.encode.file_check import FileThreads
 from penstock.encode.raw_rows import RowBlock
 from penstock.foundation.process import count_cores
 from penstock.foundation.thread_pool import OrderedResults
@@ -105,11 +106,12 @@ class LocalEngine:
         )
         self._residents = ResidentValues()
         self._content = ContentDigest(self._helpers if num_threads > 1 else None)
+        self._file_threads = FileThreads(self._helpers, num_threads - 1) if num_threads > 1 else None
         self._num_blocks = 0
 
     def add(self, block: RowBlock) -> Iterator[WorkedRows]:
         """Add the next block, and yield the blocks that are due, in order."""
-        return self._results.submit(self._work, block)
+        return self._results.submit(self._work, block, self._file_threads)
 
     def drain(self) -> Iterator[WorkedRows]:
         """Yield all blocks that are pending, in order."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Column, Dense, Mask
 from penstock.encode.deferred import make_references, materialize
+from penstock.encode.file_check import FileThreads
 from penstock.encode.plain import CellFault
 from penstock.encode.raw_rows import RowBlock
 from penstock.encode.records import EncodableColumns, EncodableRows, RecordEncoder
@@ -131,14 +132,17 @@ class RowWork:
         # Made again where it is unpickled: encoders of the core stay in their process.
         return RowWork, (self.schema, self._split, self._seed, self.deferred_names, self._split_columns)
 
-    def __call__(self, block: RowBlock) -> WorkedRows:
-        """Encode, hash and measure a block."""
-        with naming_rows(block):
-            return self._work(block)
+    def __call__(self, block: RowBlock, threads: FileThreads | None = None) -> WorkedRows:
+        """Encode, hash and measure a block.
 
-    def _work(self, block: RowBlock) -> WorkedRows:
+        `threads`: threads that help to read the files that rows name.
+        """
+        with naming_rows(block):
+            return self._work(block, threads)
+
+    def _work(self, block: RowBlock, threads: FileThreads | None) -> WorkedRows:
         num_rows = block.num_rows
-        encoded = block.encode()
+        encoded = block.encode(threads)
         columns = self._load_deferred(encoded.columns)
         if self._split.time is not None:
             encoded.faults += _find_timeless(self._split.time, columns, encoded.split_columns)

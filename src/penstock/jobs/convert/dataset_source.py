@@ -13,6 +13,7 @@ from typing import Any
 
 from penstock.columns import Bytes, Column, Columns, Dense
 from penstock.dataset import Dataset
+from penstock.encode.file_check import FileThreads
 from penstock.encode.plain import CellFault
 from penstock.encode.raw_rows import EncodedRows
 from penstock.errors import FieldError, OptionError, PayloadError, PenstockError
@@ -180,7 +181,7 @@ class DatasetRows:
     rows: EncodedRows
     path: str | None = None
 
-    def encode(self) -> EncodedRows:
+    def encode(self, threads: FileThreads | None = None) -> EncodedRows:  # noqa: ARG002 - no row names a file
         """Return the columns."""
         return self.rows
 
