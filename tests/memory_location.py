@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import RLock
@@ -54,7 +54,11 @@ class MemoryLocation(Location):
         found = self._memory.files.get(self._path.key)
         return None if found is None else Entry(self.name, len(found[0]), str(found[1]))
 
-    def list(self, skips: Callable[[str], bool] = lambda _: False) -> Iterator[Entry]:
+    def list(
+        self,
+        skips: Callable[[str], bool] = lambda _: False,
+        folders: MutableSequence[str] | None = None,
+    ) -> Iterator[Entry]:
         prefix = f"{self._path.key}/" if self._path.key else ""
         names = [key[len(prefix) :].split("/") for key in self._memory.files if key.startswith(prefix)]
         for parts in sorted(names, key=lambda parts: [os.fsencode(part) for part in parts]):

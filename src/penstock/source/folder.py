@@ -8,8 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import posixpath
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,14 +24,17 @@ from penstock.schema.scalar import MAX_CATEGORIES, Bytes, Category, Image
 from penstock.settings.groups import TextFiles
 from penstock.source.block import BLOCK_ROWS, Block, RawColumn, Source
 from penstock.source.files import FilesSource
-from penstock.source.listing import ListedFile, is_hidden, list_files, list_folders
-from penstock.source.recognition import (
+from penstock.source.listing import (
     IMAGE_SUFFIXES,
+    ImageNames,
+    is_hidden,
     is_image_name,
     is_other_image_name,
-    is_table_name,
-    is_tar_name,
+    list_files,
+    list_folder,
+    list_folders,
 )
+from penstock.source.recognition import is_table_name, is_tar_name
 from penstock.storage.paths import locate, write_name
 from penstock.storage.store_path import AnyPath, name_folder
 
@@ -54,12 +57,12 @@ class ImageFolderSource:
         """
         self.name = name_folder(folder)
         self._folder = folder
+        self._listing = list_folder(folder)
         self._num_others = num_others
         self._columns = self._find_levels()
-        self._block_bytes: list[int] = []
-        classes = self._survey()
         self.num_rows: int | None
-        self.num_bytes: int | None = sum(self._block_bytes)
+        self.num_bytes: int | None
+        classes = self._survey()
         self.declared: Mapping[str, Field] = {"image": Image()}
         self.forms: Mapping[str, Representation] = {"image": "path"}
         if "label" in self._columns:
@@ -68,14 +71,13 @@ class ImageFolderSource:
 
     def blocks(self) -> Iterator[Block]:
         """Yield the paths, class by class."""
-        files = self._list_images()
         first_row = 0
-        for num_bytes in self._block_bytes:
-            listed = list(islice(files, BLOCK_ROWS))
+        for listed in self._listing.images(BLOCK_ROWS):
             columns = {name: _make_column(name, i, listed) for i, name in enumerate(self._columns)}
-            yield Block(first_row, len(listed), columns, folder=str(self._folder), num_bytes=num_bytes)
-            first_row += len(listed)
-        if first_row != self.num_rows or next(files, None) is not None:
+            num_rows, num_bytes = len(listed.names), sum(listed.sizes)
+            yield Block(first_row, num_rows, columns, folder=str(self._folder), num_bytes=num_bytes)
+            first_row += num_rows
+        if self._listing.count_again() != self.num_rows:
             raise ChangedFileError(
                 "files were added or removed while the folder was read",
                 path=self._folder,
@@ -92,7 +94,7 @@ class ImageFolderSource:
                 "kind": "image folder",
                 "bytes": self.num_bytes,
                 "rows": self.num_rows,
-                "listing_sha256": self._listing,
+                "listing_sha256": self._listing_digest,
             }
         ]
 
@@ -105,41 +107,45 @@ class ImageFolderSource:
             return ("split", "label", "image")
         return ("label", "image")
 
-    def _list_images(self) -> Iterator[ListedFile]:
-        return (file for file in list_files(self._folder) if is_image_name(file.name))
-
     def _survey(self) -> list[str]:
         depth = len(self._columns) - 1
-        counts: dict[str, int] = {}
-        listing = hashlib.sha256()
-        num_rows = 0
-        for file in self._list_images():
-            parts = file.name.split("/")
-            self._check_file(file, len(parts) > depth)
-            listing.update(os.fsencode(file.name) + b"\0%d\n" % file.num_bytes)
-            if num_rows % BLOCK_ROWS == 0:
-                self._block_bytes.append(0)
-            self._block_bytes[-1] += file.num_bytes
-            num_rows += 1
+        counts: Counter[str] = Counter()
+        digest = hashlib.sha256()
+        self.num_bytes = 0
+        for listed in self._listing.images(BLOCK_ROWS):
+            self._check_names(listed.names, depth)
+            lines = zip(listed.names, listed.sizes, strict=True)
+            digest.update(b"".join([b"%b\0%d\n" % (name.encode(), size) for name, size in lines]))
+            self.num_bytes += sum(listed.sizes)
             if depth:
-                counts[parts[depth - 1]] = counts.get(parts[depth - 1], 0) + 1
-        if not num_rows:
+                counts.update(_take_level(listed.names, depth - 1))
+        if not self._listing.num_images:
             raise SourceError("no rows", path=self._folder, expected="images", got="an empty folder")
-        self.num_rows = num_rows
-        self._listing = listing.hexdigest()
+        self.num_rows = self._listing.num_images
+        self._listing_digest = digest.hexdigest()
         self.notes = self._find_notes(counts)
         return list(counts)
 
-    def _check_file(self, file: ListedFile, is_deep_enough: bool) -> None:
+    def _check_names(self, names: list[str], depth: int) -> None:
+        """Check that names are UTF-8, and that the images are in class folders."""
         try:
-            file.name.encode()
+            "".join(names).encode()
+            is_fine = all(name.count("/") >= depth for name in names)
+        except UnicodeEncodeError:
+            is_fine = False
+        for name in () if is_fine else names:
+            self._check_name(name, name.count("/") >= depth)
+
+    def _check_name(self, name: str, is_deep_enough: bool) -> None:
+        try:
+            name.encode()
         except UnicodeEncodeError:
             raise SourceError(
-                "name of an image", path=self._folder, expected="UTF-8", got=repr(os.fsencode(file.name))
+                "name of an image", path=self._folder, expected="UTF-8", got=repr(os.fsencode(name))
             ) from None
         if not is_deep_enough:
             raise SourceError(
-                f"{file.name!r} is outside the class folders",
+                f"{name!r} is outside the class folders",
                 path=self._folder,
                 expected="every image in the folder of its class",
                 got="an image without a class",
@@ -165,10 +171,14 @@ class ImageFolderSource:
         return tuple(notes)
 
 
-def _make_column(name: str, level: int, listed: list[ListedFile]) -> RawColumn:
-    if name == "image":
-        return pa.array([file.name for file in listed], pa.large_string())
-    return pa.array([file.name.split("/", level + 1)[level] for file in listed], pa.large_string())
+def _make_column(name: str, level: int, listed: ImageNames) -> RawColumn:
+    values = listed.names if name == "image" else _take_level(listed.names, level)
+    return pa.array(values, pa.large_string())
+
+
+def _take_level(names: list[str], level: int) -> list[str]:
+    """Return one part of each path."""
+    return [name.split("/", level + 1)[level] for name in names]
 
 
 _NUM_PROBED = 64  # values of a column that are checked against the folder
@@ -218,13 +228,13 @@ def _survey(folder: AnyPath) -> tuple[list[AnyPath], list[str], int, int]:
     tables: list[AnyPath] = []
     archives: list[AnyPath] = []
     others: list[str] = []
-    num_others = num_images = 0
-    for file in list_files(folder):
+    num_others = 0
+    listing = list_folder(folder)
+    num_images = listing.num_images
+    for file in listing.others():
         path = folder / file.name
         if "/" not in file.name and is_table_name(path.name):
             (archives if is_tar_name(path.name) else tables).append(path)
-        elif is_image_name(file.name):
-            num_images += 1
         else:
             num_others += 1
             # Images of unsupported formats are named first: ignoring them would lose samples.

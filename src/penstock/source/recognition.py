@@ -18,7 +18,7 @@ from penstock.format.manifest import MANIFEST_NAME
 from penstock.foundation.wording import show
 from penstock.settings.groups import TextFiles
 from penstock.source.csv_dialect import is_table
-from penstock.source.listing import list_files
+from penstock.source.listing import is_image_name, list_files, list_folder
 from penstock.source.tar import MAGIC, MAGIC_OFFSET
 from penstock.source.text_file import BYTE_ORDER_MARK, recode_first
 from penstock.storage.compression import (
@@ -80,11 +80,6 @@ ZIP_SUFFIX: Final = ".zip"
 _PACKED_SUFFIXES: Final = (ZIP_SUFFIX, ".bz2", ".xz")
 """Suffixes of files that hold a table and are unpacked before it is read."""
 
-IMAGE_SUFFIXES: Final = (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".webp", ".gif", ".bmp")
-_OTHER_IMAGE_SUFFIXES: Final = (
-    *(".tif", ".tiff", ".heic", ".heif", ".avif", ".jp2"),
-    *(".ppm", ".pgm", ".svg", ".dcm"),
-)
 DUCKDB_SCHEME: Final = "duckdb://"
 STANDARD_INPUT: Final = "-"
 
@@ -126,16 +121,6 @@ def is_packed_name(name: str) -> bool:
     return suffix == ZIP_SUFFIX or (
         suffix in _PACKED_SUFFIXES and Path(path.stem).suffix.lower() in _BY_SUFFIX
     )
-
-
-def is_image_name(name: str) -> bool:
-    """Return whether a file is named like an image."""
-    return name.lower().endswith(IMAGE_SUFFIXES)
-
-
-def is_other_image_name(name: str) -> bool:
-    """Return whether a file is named like an image of an unsupported format."""
-    return name.lower().endswith(_OTHER_IMAGE_SUFFIXES)
 
 
 def is_duckdb_url(given: object) -> bool:
@@ -324,19 +309,27 @@ def _holds_records(folder: AnyPath) -> bool:
     In a store, names alone decide: a request per object would take too long.
     """
     record = raw = None
-    for file in list_files(folder):
+    listing = list_folder(folder)
+    for file in listing.others():
         if file.name.startswith("quarantine/"):
             continue  # damaged bytes from a repair
         path = folder / file.name
         if is_tar_name(path.name):
             continue  # it may hold the raw data, or the same files
-        if is_image_name(file.name) or (is_table_name(path.name) and not file.name.endswith(".json")):
+        if is_table_name(path.name) and not file.name.endswith(".json"):
             raw = raw or file.name
         elif record is None:
             record = file.name if is_tfrecord(path) else None
+    image = listing.find_image(lambda name: not name.startswith("quarantine/"))
+    raw = min((name for name in (raw, image) if name is not None), key=_sort_key, default=None)
     if record is not None and raw is not None:
         raise _mixture({f"{folder}/{record}": True, f"{folder}/{raw}": False})
     return record is not None
+
+
+def _sort_key(name: str) -> list[bytes]:
+    """Return the key of the order in which the files of a folder are listed."""
+    return [os.fsencode(part) for part in name.split("/")]
 
 
 def _mixture(found: dict[str, bool]) -> OptionError:

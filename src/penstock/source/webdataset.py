@@ -23,6 +23,7 @@ from penstock.source.array_members import ArrayColumn
 from penstock.source.arrow_schema import check_names
 from penstock.source.block import BLOCK_ROWS
 from penstock.source.json_members import JsonColumn
+from penstock.source.listing import IMAGE_SUFFIXES
 from penstock.source.member_column import (
     BadMemberError,
     BytesColumn,
@@ -32,7 +33,7 @@ from penstock.source.member_column import (
     MemberColumn,
     TextColumn,
 )
-from penstock.source.recognition import IMAGE_SUFFIXES, named_kind
+from penstock.source.recognition import named_kind
 from penstock.source.tar import TarReader
 
 KEY: Final = "__key__"

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import stat
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self
@@ -31,6 +31,7 @@ from penstock.storage.open_file import FileIdentity, OpenFile
 
 _MAX_OPEN: Final = 64  # files that one process has open at a time
 _PIECE_BYTES: Final = 16 << 20  # of a file that is copied
+_COARSEST_CLOCK_NS: Final = 3_000_000_000  # some file systems have times of two seconds
 _NO_FILE: Final = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP, errno.ENAMETOOLONG)
 
 
@@ -69,13 +70,28 @@ class Disk(Location):
             return None
         return Entry(self.name, status.st_size, _write_version(FileIdentity.from_status(status)))
 
-    def list(self, skips: Callable[[str], bool] = lambda _: False) -> Iterator[Entry]:
+    def list(
+        self, skips: Callable[[str], bool] = lambda _: False, folders: MutableSequence[str] | None = None
+    ) -> Iterator[Entry]:
         """Yield the files below this folder; the names of one folder per level are in memory.
 
         A broken link counts as a file without bytes: opening it is an error later.
         """
         if os.path.lexists(self._path):
-            yield from _list(str(self._path), "", (), skips)
+            yield from _list(str(self._path), "", (), skips, [] if folders is None else folders)
+
+    def mark_folders(self, folders: Iterable[str], since_ns: int) -> Sequence[str] | None:
+        """Return the inode and the time of the last change of each folder; see `Location.mark_folders`."""
+        marks = []
+        for folder in folders:
+            try:
+                status = (self._path / folder).stat()
+            except OSError:
+                return None
+            if status.st_mtime_ns > since_ns - _COARSEST_CLOCK_NS:
+                return None
+            marks.append(f"{status.st_dev}-{status.st_ino}-{status.st_mtime_ns}")
+        return marks
 
     def list_folders(self, skips: Callable[[str], bool] = lambda _: False) -> Sequence[str]:
         """Return the names of the folders directly in this folder."""
@@ -245,13 +261,20 @@ def _write_version(identity: FileIdentity) -> str:
     return f"{identity.inode}-{identity.size}-{identity.mtime_ns}"
 
 
-def _list(folder: str, prefix: str, above: tuple[str, ...], skips: Callable[[str], bool]) -> Iterator[Entry]:
+def _list(
+    folder: str,
+    prefix: str,
+    above: tuple[str, ...],
+    skips: Callable[[str], bool],
+    folders: MutableSequence[str],
+) -> Iterator[Entry]:
     real = os.path.realpath(folder)
     if real in above:
         raise PathError("a link leads back to a folder above it", path=folder, advice="Remove the link.")
+    folders.append(prefix)
     for entry in _scan(folder, skips):
         if entry.is_dir():
-            yield from _list(entry.path, f"{prefix}{entry.name}/", (*above, real), skips)
+            yield from _list(entry.path, f"{prefix}{entry.name}/", (*above, real), skips, folders)
             continue
         try:
             num_bytes = entry.stat().st_size

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import posixpath
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
@@ -169,11 +169,15 @@ class Location(ABC):
         return 0 if found is None else found.num_bytes
 
     @abstractmethod
-    def list(self, skips: Callable[[str], bool] = _skip_none) -> Iterator[Entry]:
+    def list(
+        self, skips: Callable[[str], bool] = _skip_none, folders: MutableSequence[str] | None = None
+    ) -> Iterator[Entry]:
         """Yield the files below this folder, by the bytes of their names within each folder.
 
         Args:
             skips: Whether to leave out a file or a folder, by the last part of its name.
+            folders: The relative path of each folder that is read is appended to this list, this folder being
+                "". Without folders, nothing is appended.
 
         Raises:
             PathError: A folder cannot be read, or has a link to a folder above it.
@@ -183,6 +187,14 @@ class Location(ABC):
     @abstractmethod
     def list_folders(self, skips: Callable[[str], bool] = _skip_none) -> Sequence[str]:
         """Return the names of the folders directly in this folder, by their bytes."""
+
+    def mark_folders(self, folders: Iterable[str], since_ns: int) -> Sequence[str] | None:  # noqa: ARG002
+        """Return one text per folder, which changes when a name is added to the folder or removed from it.
+
+        None if that cannot be known: without folders, or if a folder changed shortly before `since_ns` or
+        later, in nanoseconds since 1970. Then a further change may not be visible.
+        """
+        return None
 
     def find_existing(self, names: Iterable[str], skips: Callable[[str], bool] = _skip_none) -> set[str]:
         """Return those names, absolute or relative to this folder, that are files in it."""

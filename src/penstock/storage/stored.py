@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, Self
@@ -60,7 +60,11 @@ class Stored(Location):
         found = look_up(self._path)
         return None if found is None else Entry(self.name, found.num_bytes, found.etag)
 
-    def list(self, skips: Callable[[str], bool] = lambda _: False) -> Iterator[Entry]:
+    def list(
+        self,
+        skips: Callable[[str], bool] = lambda _: False,
+        folders: MutableSequence[str] | None = None,  # noqa: ARG002 - there are none
+    ) -> Iterator[Entry]:
         """Yield the objects below this key, in the order of a local folder with the same files."""
         found = []
         for each in list_objects(self._path):

@@ -51,6 +51,7 @@ from penstock.shards.request import (
 from penstock.shards.row_work import RowWork
 from penstock.shards.staging.staging import Staging, check_finished
 from penstock.source.block import PeekedSource
+from penstock.source.listing import share_listings
 from penstock.source.opening import open_source
 from penstock.source.recognition import is_dataset
 from penstock.statistics.statistics import Statistics, measure_block
@@ -170,11 +171,12 @@ def run_conversion(
     if options.plan is not None:  # a fault in the file is found before anything is read or locked
         options = options.replace(plan=read_plan(options.plan))
     made: ConversionSource
-    if is_dataset(source):
+    with share_listings():
+        opened = None if is_dataset(source) else open_source(source, options)
+    if opened is None:
         made = open_dataset_source(source, overrides, options)
         _refuse_own_source(out, made.paths)
         return _convert(lambda: made, None, out, options, on_progress)
-    opened = open_source(source, options)
 
     def plan_raw() -> ConversionSource:
         made = RawSource(opened, overrides, options)

@@ -40,8 +40,9 @@ from penstock.source.arrays import open_dict
 from penstock.source.block import Block, Source
 from penstock.source.csv_dialect import DELIMITERS
 from penstock.source.folder import ImageFolderSource
+from penstock.source.listing import is_image_name
 from penstock.source.opening import open_source
-from penstock.source.recognition import is_dataset, is_image_name
+from penstock.source.recognition import is_dataset
 from penstock.storage.paths import find_files, find_matches
 from penstock.transform.pipeline import Pipeline
 
