@@ -38,7 +38,10 @@ SPLIT_COLUMN = "split"
 
 def arrow_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema of a data set, with the Penstock schema in its metadata."""
-    fields = [pa.field(name, _type_of(field), nullable=_can_be_null(field)) for name, field in schema.items()]
+    fields = [
+        pa.field(name, ARROW_TYPES[type(field)](field), nullable=_can_be_null(field))
+        for name, field in schema.items()
+    ]
     return pa.schema(fields, {SCHEMA_KEY: json.dumps(schema.to_json(), allow_nan=False).encode()})
 
 
@@ -109,10 +112,6 @@ def _list_tensors(column: Any) -> list[NDArray[Any] | None]:
 
 def _can_be_null(field: Field) -> bool:
     return field.optional and field.default is None
-
-
-def _type_of(field: Field) -> pa.DataType:
-    return ARROW_TYPES[type(field)](field)
 
 
 def _tensor_type(field: Tensor) -> pa.DataType:
@@ -206,10 +205,6 @@ def _convert_lists(column: Ragged, target: Any, present: Mask | None) -> _Array:
     return pa.Array.from_buffers(target, len(column), buffers, children=[values])
 
 
-def _convert_dense(column: Dense, target: Any, present: Mask | None) -> _Array:
-    return _convert_array(column.values, target, present)
-
-
 def _convert_array(values: NDArray[Any], target: Any, present: Mask | None) -> _Array:
     if values.ndim == 1:
         made: _Array = pa.array(values, target, mask=None if present is None else ~present)
@@ -222,7 +217,7 @@ def _convert_array(values: NDArray[Any], target: Any, present: Mask | None) -> _
 
 
 _CONVERTERS: dict[type, Callable[[Any, Any, Mask | None], _Array]] = {
-    Dense: _convert_dense,
+    Dense: lambda column, target, present: _convert_array(column.values, target, present),
     Bytes: _convert_strings,
     Ragged: _convert_lists,
     np.ndarray: _convert_array,

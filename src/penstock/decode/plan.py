@@ -97,19 +97,12 @@ class DecodePlan:
     def decode_coded(
         self, segments: Sequence[_native.Segment] | Sequence[_native.MixedSegment]
     ) -> tuple[CodedColumns, list[_native.Fault]]:
-        """Decode all records of the segments.
+        """Return columns of all records, each made on first use, and the faults in the order of rows.
 
-        Returns:
-            The columns, with one row per record, and the faults in the order of rows. The values of a row
-            with a fault are undefined. Each column is made when it is asked for.
+        The values of a row with a fault are undefined.
         """
         columns, faults = self._decoder.decode(segments)
         return self.as_columns(columns), faults
-
-
-def _layout(field: Field) -> tuple[int, int]:
-    """Return the core's layout for a field, and the count that goes with it."""
-    return LAYOUTS[type(field)](field)
 
 
 def _lay_out_sequence(field: SequenceField) -> tuple[int, int]:
@@ -119,45 +112,28 @@ def _lay_out_sequence(field: SequenceField) -> tuple[int, int]:
     return (_STRINGS if field.kind == "bytes" else _LIST), -1
 
 
-def _lay_out_tensor(field: Tensor) -> tuple[int, int]:
-    return (_RAW, field.num_bytes) if field.kind == "bytes" else (_FIXED, field.size)
-
-
-def _lay_out_number(field: Number) -> tuple[int, int]:
-    return (_RAW, 8) if field.dtype == "float64" else (_SCALAR, 1)
-
-
-def _lay_out_category(field: Category) -> tuple[int, int]:
-    return (_STRING if field.kind == "bytes" else _SCALAR), 1
-
-
 # The core's layout of each type of field, and the count that goes with it.
 LAYOUTS: dict[type[Field], Callable[[Any], tuple[int, int]]] = {
-    Number: _lay_out_number,
-    Category: _lay_out_category,
+    Number: lambda field: (_RAW, 8) if field.dtype == "float64" else (_SCALAR, 1),
+    Category: lambda field: (_STRING if field.kind == "bytes" else _SCALAR, 1),
     Date: lambda _: (_SCALAR, 1),
     Text: lambda _: (_STRING, 1),
     Image: lambda _: (_STRING, 1),
     BytesField: lambda _: (_STRING, 1),
     SequenceField: _lay_out_sequence,
-    Tensor: _lay_out_tensor,
+    Tensor: lambda field: (_RAW, field.num_bytes) if field.kind == "bytes" else (_FIXED, field.size),
 }
 
 
 def _spec(name: str, field: Field, dictionary: _native.Vocabulary | None) -> _native.FieldSpec:
-    layout, count = _layout(field)
+    layout, count = LAYOUTS[type(field)](field)
     if dictionary is not None:
         if layout != _STRING:
             raise TypeError(f"{field!r} has no strings that could be coded")
         layout = _CODED
-    default = None if field.default is None else _wire_values(field)
+    default = None if field.default is None else WIRE_DEFAULTS[type(field)](field)
     spec = field.wire_key(name), _KINDS[field.kind], layout, count, not field.optional, default
     return spec if dictionary is None else (*spec, dictionary)
-
-
-def _wire_values(field: Field) -> list[Any]:
-    """Return the default as the values that a record would hold."""
-    return WIRE_DEFAULTS[type(field)](field)
 
 
 def _tensor_default(field: Tensor) -> list[Any]:

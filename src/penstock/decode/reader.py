@@ -51,12 +51,9 @@ def read_columns(
     stop: int,
     chosen: NDArray[np.int64] | None = None,
 ) -> tuple[Columns, int]:
-    """Decode a range of rows; bad ones are raised or skipped.
+    """Return the columns and the number of rows of a range; bad rows are raised or skipped.
 
     `chosen`: rows of the range to decode, in order; all of them if not given.
-
-    Returns:
-        The columns and their number of rows, which a plan without fields has no column for.
     """
     return _read_range(rows, plan.decode, losses, plan.names, (start, stop), chosen)
 
@@ -73,10 +70,9 @@ def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator
 def read_scattered(
     scatter: Scatter, plan: DecodePlan, losses: Losses, wanted: NDArray[np.int64]
 ) -> tuple[CodedColumns, NDArray[np.bool_] | None]:
-    """Decode rows in the order of `wanted`; bad ones are raised or skipped.
+    """Return columns in the order of `wanted`, and a mask of the rows they hold (None if all).
 
-    Returns:
-        The columns, and which of the wanted rows they hold; None if all.
+    Bad rows are raised or skipped.
     """
     reader = _find_reader(scatter, plan, wanted)
     if reader is not None:
@@ -93,7 +89,7 @@ def read_scattered(
         for index, error in scatter.lost(wanted).items():
             errors[int(wanted[index])] = error
             left_out.add(index)
-        # Most batches have no bad rows, and every microsecond here is one in which other threads wait.
+        # Most batches have no bad rows, and other threads wait for every microsecond here.
         kept = _keep_rest(len(wanted), left_out) if left_out else None
         rows = wanted if kept is None else wanted[kept]
         try:

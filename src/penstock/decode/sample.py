@@ -40,7 +40,7 @@ def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = Non
 
 
 def _getter(field: Field, column: Column) -> Callable[[int], Any]:
-    decode = _decoder(field)
+    decode = _decode_text if IS_TEXT[type(field)](field) else bytes
     values = column.unwrap()
     if isinstance(field, Date) and isinstance(values, np.ndarray):
         times = as_times(values, field.unit)
@@ -59,11 +59,6 @@ def _own(value: Any, decode: Callable[[bytes], Any]) -> Any:
     return value.copy()
 
 
-def _decoder(field: Field) -> Callable[[bytes], Any]:
-    """Return the function that turns a stored byte string into a Python value."""
-    return _text if IS_TEXT[type(field)](field) else bytes
-
-
 # Whether the byte strings of each type of field are texts.
 IS_TEXT: dict[type[Field], Callable[[Any], bool]] = {
     Number: lambda _: False,
@@ -77,8 +72,8 @@ IS_TEXT: dict[type[Field], Callable[[Any], bool]] = {
 }
 
 
-def _text(value: bytes) -> str | bytes:
-    # A value in a text field that is not UTF-8 is returned as bytes, unchanged.
+def _decode_text(value: bytes) -> str | bytes:
+    """Return a text; bytes that are not UTF-8 stay bytes."""
     try:
         return value.decode()
     except UnicodeDecodeError:

@@ -54,15 +54,6 @@ from penstock.source.column import drop_missing_texts
 from penstock.storage.deferred import Deferred
 
 
-def encode_category(
-    field: Category, raw: RawColumn, report: Report, *, nan_is_missing: bool = True
-) -> Column:
-    """Return categories as strings or as whole numbers, by the type of the field."""
-    if field.dtype == "string":
-        return convert_text(raw, report)
-    return convert_numbers(raw, "int64", report, nan_is_missing=nan_is_missing)
-
-
 def encode_date(field: Date, raw: RawColumn, report: Report) -> Dense:
     """Return dates as days or microseconds, by the unit of the field; numbers are counts of that unit."""
     column = normalize_column(raw)
@@ -90,12 +81,12 @@ def encode_date(field: Date, raw: RawColumn, report: Report) -> Dense:
 _WORDS = pa.array(["false", "true", "0", "1"])  # those with an even index mean 0
 
 
-def convert_flags(raw: RawColumn, report: Report) -> Dense:
+def _convert_flags(raw: RawColumn, report: Report) -> Dense:
     """Return 0 for false and 1 for true."""
     column = normalize_column(raw)
     if isinstance(column, np.ndarray):
         if column.dtype.kind == "O" and column.ndim == 1:
-            return convert_objects(column, "int64", convert_flags, lambda _: expect_number("bool"), report)
+            return convert_objects(column, "int64", _convert_flags, lambda _: expect_number("bool"), report)
     elif is_string(column.type) or is_bytes(column.type):
         return _read_words(decode_cells(column, report), report)
     flags = convert_numbers(column, "bool", report, nan_is_missing=True)
@@ -114,7 +105,7 @@ _NO_TIME: Final = -(2**63)  # NaT of NumPy
 EXPECTED: Final = "a JSON list"
 
 
-def parse_lists(raw: RawColumn, report: Report) -> RawColumn:
+def _parse_lists(raw: RawColumn, report: Report) -> RawColumn:
     """Return the lists in strings of JSON; other strings are reported, and missing like JSON's null."""
     text = convert_text(raw, report)
     is_there = [True] * len(text) if text.present is None else text.present.tolist()
@@ -239,7 +230,7 @@ def _encode(cells: _Cells) -> Column | Deferred:
     if plan.dates is not None:
         raw = read_ordered(raw, plan.dates, report)
     if plan.form == "json":
-        raw = parse_lists(raw, report)
+        raw = _parse_lists(raw, report)
     return ENCODERS[type(plan.field)](plan.field, cells._replace(raw=raw))
 
 
@@ -253,27 +244,24 @@ class _Cells(NamedTuple):
     report: Report
     threads: FileThreads | None
 
-    @property
-    def nan_is_missing(self) -> bool:
-        return self.plan.nan == "missing"
 
-
-def _encode_number(field: Number, cells: _Cells) -> Dense:
-    if cells.plan.form in _NUMBER_FORMS:
-        return fit_numbers(_NUMBER_FORMS[cells.plan.form](cells.raw, cells.report), field.dtype, cells.report)
-    return convert_numbers(cells.raw, field.dtype, cells.report, nan_is_missing=cells.nan_is_missing)
+def _encode_number(field: Number | Category, cells: _Cells) -> Dense:
+    plan, raw, report = cells.plan, cells.raw, cells.report
+    if plan.form in _NUMBER_FORMS:
+        return fit_numbers(_NUMBER_FORMS[plan.form](raw, report), field.dtype, report)
+    return convert_numbers(raw, field.dtype, report, nan_is_missing=plan.nan == "missing")
 
 
 def _encode_category(field: Category, cells: _Cells) -> Column:
-    if field.dtype == "int64" and cells.plan.form in _NUMBER_FORMS:
-        return fit_numbers(_NUMBER_FORMS[cells.plan.form](cells.raw, cells.report), field.dtype, cells.report)
-    return encode_category(field, cells.raw, cells.report, nan_is_missing=cells.nan_is_missing)
+    if field.dtype == "string":
+        return convert_text(cells.raw, cells.report)
+    return _encode_number(field, cells)
 
 
 _NUMBER_FORMS: Final[dict[str, Callable[[RawColumn, Report], Dense]]] = {
     "date": convert_dates,
     "time": convert_times,
-    "bool": convert_flags,
+    "bool": _convert_flags,
 }
 # How the raw values of a column are encoded, by the type of its field.
 ENCODERS: Final[dict[type[Field], Callable[[Any, _Cells], Column | Deferred]]] = {

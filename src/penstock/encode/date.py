@@ -29,7 +29,7 @@ from penstock.encode.plain import (
     refuse_all,
     report_rows,
 )
-from penstock.encode.strings import as_bytes, decode_cells, is_bytes, is_string, trim
+from penstock.encode.strings import as_bytes, decode_cells, is_bytes, is_string, rewrite_texts, trim
 from penstock.foundation.wording import show
 from penstock.plan.styled_texts import find_date_misfits, rewrite_dates
 from penstock.schema.notation import DATE_EXAMPLES, DateOrder
@@ -57,7 +57,7 @@ def convert_dates(raw: RawColumn, report: Report) -> Dense:
     times = convert_times(raw, report)
     days, rest = np.divmod(times.values, _DAY)
     for row in np.flatnonzero(rest).tolist():
-        report(row, "a date without a time", _show_time(times.values[row]))
+        report(row, "a date without a time", str(np.datetime64(int(times.values[row]), "us")))
     return Dense(days, times.present)
 
 
@@ -88,37 +88,17 @@ def convert_temporal(column: RawColumn, report: Report) -> Dense:
 
 
 def read_ordered(raw: RawColumn, order: DateOrder, report: Report) -> RawColumn:
-    """Return a column with dates of an order in ISO 8601; other texts but those are reported.
+    """Return a column with dates of an order in ISO 8601; other texts are reported."""
 
-    Columns and objects that are not texts are returned as they are.
-    """
-    column = normalize_column(raw)
-    if isinstance(column, np.ndarray):
-        if column.dtype != object or column.ndim != 1:
-            return raw
-        rows = [row for row, value in enumerate(column) if isinstance(value, str)]
-        found: Any = pa.array([column[row] for row in rows], pa.large_string())
-        column = column.copy()
-        column[rows] = _rewrite(found, order, report_rows(report, np.array(rows, np.int64))).to_pylist()
-        return column
-    return _rewrite(column, order, report) if is_string(column.type) else raw
+    def rewrite(text: Any, report: Report) -> Any:
+        misfits = find_date_misfits(text, order).fill_null(False)
+        for row in np.flatnonzero(misfits.to_numpy(zero_copy_only=False)).tolist():
+            word = text[row].as_py()
+            expected = f"a date such as {DATE_EXAMPLES[order]} or in ISO 8601"
+            report(row, expected, show(word), advise_missing(word.strip()))
+        return rewrite_dates(trim(pc.if_else(misfits, pa.scalar(None, text.type), text)), order)
 
-
-def _rewrite(text: Any, order: DateOrder, report: Report) -> Any:
-    misfits = find_date_misfits(text, order).fill_null(False)
-    for row in np.flatnonzero(misfits.to_numpy(zero_copy_only=False)).tolist():
-        word = text[row].as_py()
-        report(
-            row,
-            f"a date such as {DATE_EXAMPLES[order]} or in ISO 8601",
-            show(word),
-            advise_missing(word.strip()),
-        )
-    return rewrite_dates(trim(pc.if_else(misfits, pa.scalar(None, text.type), text)), order)
-
-
-def _show_time(microseconds: Any) -> str:
-    return str(np.datetime64(int(microseconds), "us"))
+    return rewrite_texts(raw, rewrite, report)
 
 
 def _count_cells(array: pa.Array[Any], report: Report) -> Dense:

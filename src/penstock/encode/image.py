@@ -292,9 +292,7 @@ class _ImageEncoder:
 
     def _check(self, row: int, data: bytes | memoryview, path: str = "") -> Picture | None:
         """Return the header of an image; report it and return None if it is not an image of the field."""
-        picture = read_picture(bytes(data[:HEAD_BYTES]))
-        if picture is not None and not picture.width and len(data) > HEAD_BYTES:
-            picture = read_picture(bytes(data))
+        picture = read_picture(data)
         if picture is None:
             self._refuse(row, path, _describe(bytes(data[:HEAD_BYTES])))
             return None

@@ -32,13 +32,10 @@ from penstock.source.block import RawColumn
 
 
 def cast_values(values: NDArray[Any], dtype: str) -> tuple[NDArray[Any], Mask | None]:
-    """Return numbers in another type, with zeros for those that the type cannot represent.
+    """Return numbers in another type, and a mask of those that it cannot represent, which are zero; or None.
 
     Whole numbers keep their value or are lost. Floats are rounded to a narrower type, and are lost if they
     are finite and would become infinite. Bools are 0 and 1.
-
-    Returns:
-        The numbers, and a mask of those that were lost, or None if no number was lost.
     """
     target = np.dtype(dtype)
     source = values.dtype

@@ -21,12 +21,11 @@ from penstock.encode.plain import (
     Report,
     drop_full_mask,
     merge_masks,
-    normalize_column,
     present_cells,
     primitive_values,
     report_rows,
 )
-from penstock.encode.strings import as_bytes, is_string, trim
+from penstock.encode.strings import as_bytes, is_string, rewrite_texts, trim
 from penstock.foundation.wording import argument, show
 from penstock.plan.styled_texts import find_misfits, may_be_date, rewrite_numbers
 from penstock.schema.notation import NumberFormat
@@ -73,28 +72,16 @@ def advise_missing(word: str) -> str:
 
 
 def read_styled(raw: RawColumn, numbers: NumberFormat, report: Report) -> RawColumn:
-    """Return a column with texts of a number format as Python writes numbers; other texts are reported.
+    """Return a column with texts of a number format as Python writes numbers; other texts are reported."""
 
-    Columns and objects that are not texts are returned as they are.
-    """
-    column = normalize_column(raw)
-    if isinstance(column, np.ndarray):
-        if column.dtype != object or column.ndim != 1:
-            return raw
-        rows = [row for row, value in enumerate(column) if isinstance(value, str)]
-        found: Any = pa.array([column[row] for row in rows], pa.large_string())
-        column = column.copy()
-        column[rows] = _rewrite(found, numbers, report_rows(report, np.array(rows, np.int64))).to_pylist()
-        return column
-    return _rewrite(column, numbers, report) if is_string(column.type) else raw
+    def rewrite(text: Any, report: Report) -> Any:
+        misfits = find_misfits(text, numbers)
+        for row in _rows(misfits).tolist():
+            word = text[row].as_py()
+            report(row, f"a number such as {numbers.example}", show(word), advise_missing(word.strip()))
+        return rewrite_numbers(_only(text, pc.invert(misfits)), numbers)
 
-
-def _rewrite(text: Any, numbers: NumberFormat, report: Report) -> Any:
-    misfits = find_misfits(text, numbers)
-    for row in _rows(misfits).tolist():
-        word = text[row].as_py()
-        report(row, f"a number such as {numbers.example}", show(word), advise_missing(word.strip()))
-    return rewrite_numbers(_only(text, pc.invert(misfits)), numbers)
+    return rewrite_texts(raw, rewrite, report)
 
 
 def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = False) -> Dense:

@@ -8,7 +8,7 @@ without a point, so that a code is the same for 7, 7.0 and "7"; bools are `true`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -167,6 +167,22 @@ def decode_cells(array: pa.Array[Any], report: Report) -> pa.Array[Any]:
 def _report_invalid(column: Bytes, rows: list[int], report: Report) -> None:
     for row in rows:
         report(row, EXPECTED, show(column[row]), "Declare the field as Bytes, or convert the text to UTF-8.")
+
+
+def rewrite_texts(
+    raw: RawColumn, rewrite: Callable[[pa.Array[Any], Report], pa.Array[Any]], report: Report
+) -> RawColumn:
+    """Return a column with its texts rewritten; other columns and objects are returned as they are."""
+    column = normalize_column(raw)
+    if isinstance(column, np.ndarray):
+        if column.dtype != object or column.ndim != 1:
+            return raw
+        rows = [row for row, value in enumerate(column) if isinstance(value, str)]
+        found: Any = pa.array([column[row] for row in rows], pa.large_string())
+        column = column.copy()
+        column[rows] = rewrite(found, report_rows(report, np.array(rows, np.int64))).to_pylist()
+        return column
+    return rewrite(column, report) if is_string(column.type) else raw
 
 
 def _check(column: Bytes, report: Report) -> Bytes:

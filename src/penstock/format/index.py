@@ -127,17 +127,24 @@ def decode_index(
     body = data[header.num_header_bytes :]
     if header.crc != _native.crc32c(body):
         return None
-    sizes = np.frombuffer(body, header.item)
-    most = max_record_bytes + FRAME_BYTES
-    if len(sizes) and not FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= most:
-        return None
-    offsets = np.zeros(len(sizes) + 1, np.uint64)
-    np.cumsum(sizes, out=offsets[1:])
-    if bool(np.any(offsets[1:] < offsets[:-1])):  # beyond 64 bits
+    offsets = _add_up(np.frombuffer(body, header.item), max_record_bytes)
+    if offsets is None or bool(np.any(offsets[1:] < offsets[:-1])):  # the second: beyond 64 bits
         return None
     if header.compression == "none" and int(offsets[-1]) != identity[0]:
         return None
     return offsets, header.compression
+
+
+def _add_up(sizes: NDArray[Any], max_record_bytes: int) -> NDArray[np.uint64] | None:
+    """Return the offsets of frames, and the end of the last; None if a size is out of the allowed range."""
+    if (
+        len(sizes)
+        and not FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= max_record_bytes + FRAME_BYTES
+    ):
+        return None
+    offsets = np.zeros(len(sizes) + 1, np.uint64)
+    np.cumsum(sizes, dtype=np.uint64, out=offsets[1:])
+    return offsets
 
 
 SUFFIX: Final = ".tfindex"
@@ -203,15 +210,10 @@ def decode_tfindex(text: bytes, num_bytes: int, max_record_bytes: int) -> NDArra
     if len(numbers) % 2:
         return None
     offsets, lengths = numbers[::2], numbers[1::2]
-    if (
-        len(lengths)
-        and not FRAME_BYTES <= int(lengths.min()) <= int(lengths.max()) <= max_record_bytes + FRAME_BYTES
-    ):
+    bounds = _add_up(lengths, max_record_bytes)
+    if bounds is None or not np.array_equal(bounds[:-1].view(np.int64), offsets):
         return None
-    bounds = np.zeros(len(lengths) + 1, np.uint64)
-    np.cumsum(lengths, out=bounds[1:].view(np.int64))
-    tiles = bool(np.array_equal(bounds[:-1].view(np.int64), offsets)) and int(bounds[-1]) == num_bytes
-    return bounds if tiles else None
+    return bounds if int(bounds[-1]) == num_bytes else None
 
 
 COMBINED_NAME: Final = f"{INDEX_FOLDER}/all.idx"
@@ -262,9 +264,7 @@ class CombinedHeader(NamedTuple):
     crcs: NDArray[np.uint32]
     starts: NDArray[np.int64]
 
-    def decode_part(
-        self, number: int, shard: ShardEntry, data: memoryview, largest: int
-    ) -> NDArray[np.uint64] | None:
+    def decode_part(self, number: int, data: memoryview, max_record_bytes: int) -> NDArray[np.uint64] | None:
         """Return the offsets of the records of a shard, and the end of the last; None if the part is wrong.
 
         `data`: the bytes from `starts[number]` to `starts[number + 1]`.
@@ -273,12 +273,7 @@ class CombinedHeader(NamedTuple):
             return None
         if _native.crc32c(bytes(data)) != self.crcs[number]:
             return None
-        sizes = np.frombuffer(data, self.item)
-        if len(sizes) and not FRAME_BYTES <= int(sizes.min()) <= int(sizes.max()) <= largest:
-            return None
-        offsets = np.zeros(shard.num_records + 1, np.uint64)
-        np.cumsum(sizes, out=offsets[1:])
-        return offsets
+        return _add_up(np.frombuffer(data, self.item), max_record_bytes)
 
 
 def header_bytes(shards: Sequence[ShardEntry]) -> int:

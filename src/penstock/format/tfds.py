@@ -48,7 +48,7 @@ def describe_tfds(schema: Schema, manifest: Manifest) -> tuple[bytes, bytes] | s
     reason = _find_general_obstacle(manifest) or next(filter(None, obstacles), None)
     if reason is not None:
         return reason
-    features = {field.wire_key(name): _describe_field(field) for name, field in schema.items()}
+    features = {field.wire_key(name): DESCRIPTIONS[type(field)](field) for name, field in schema.items()}
     info = {
         "name": "penstock",
         "version": "1.0.0",
@@ -94,11 +94,6 @@ def _find_obstacle(name: str, field: Field) -> str | None:
     return None
 
 
-def _describe_field(field: Field) -> dict[str, Any]:
-    """Return the JSON form of the field in TFDS."""
-    return DESCRIPTIONS[type(field)](field)
-
-
 def _sequence(field: Sequence) -> dict[str, Any]:
     item = _text() if field.dtype == "string" else _tensor((), field.dtype)
     sequence = {"feature": item, "length": "-1"}
@@ -128,16 +123,12 @@ def _text() -> dict[str, Any]:
 
 def _tensor(shape: tuple[int, ...], dtype: str, encoding: str = "none") -> dict[str, Any]:
     form = {
-        "shape": _shape(shape),
+        # The JSON form of protobuf: 64-bit ints are strings, and empty lists are omitted.
+        "shape": {"dimensions": [str(dim) for dim in shape]} if shape else {},
         "dtype": "string" if dtype == "bytes" else dtype,
         "encoding": encoding,
     }
     return {"pythonClassName": f"{_FEATURES}.tensor_feature.Tensor", "tensor": form}
-
-
-def _shape(shape: tuple[int, ...]) -> dict[str, Any]:
-    # The JSON form of protobuf: 64-bit ints are strings, and empty lists are omitted.
-    return {"dimensions": [str(dim) for dim in shape]} if shape else {}
 
 
 def _dump(form: dict[str, Any]) -> bytes:

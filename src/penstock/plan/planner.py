@@ -250,15 +250,9 @@ class _Declarations:
     def _refuse_contradiction(self) -> None:
         for column, why in self.dropped.items():
             if column in self.by_user and why == _DECLARED:
-                got = "both"
+                expected = "either a declared field or a dropped column"
                 advice = "Remove one of the two declarations."
-                raise refuse(
-                    f"column {show(column)}",
-                    "use",
-                    expected="either a declared field or a dropped column",
-                    got=got,
-                    advice=advice,
-                )
+                raise refuse(f"column {show(column)}", "use", expected=expected, got="both", advice=advice)
 
 
 def _refuse_column(column: str, role: str, profile: ColumnProfile, reason: str) -> SchemaError:

@@ -37,62 +37,6 @@ from penstock.source.block import Block, RawColumn
 from penstock.source.column import drop_missing_texts
 from penstock.storage.named_files import NamedFiles
 
-_NO_WORDS = (None, "bool")  # of a column that is read in another way, markers are recognized among its values
-
-
-def drop_labels(
-    parts: SequenceOf[RawColumn],
-    found: SurveyedColumn,
-    survey: Callable[[SequenceOf[RawColumn]], SurveyedColumn],
-) -> SurveyedColumn:
-    """Return a target surveyed without texts that mark a missing label."""
-    if not may_hold_words(found.profile):
-        return found
-    texts = [_to_texts(part) for part in parts]
-    counts: Counter[str] = Counter()
-    for part in texts:
-        counts.update(_count_labels(part))
-    if not counts:
-        return found
-    kept = survey([drop_missing_texts(part, MISSING_LABELS) for part in texts])
-    profile = replace(
-        kept.profile,
-        type_text=found.profile.type_text,
-        is_coded=found.profile.is_coded,
-        unlabelled=dict(sorted(counts.items())),
-    )
-    return replace(kept, profile=profile)
-
-
-def may_hold_words(profile: ColumnProfile) -> bool:
-    """Return whether a column holds texts that are not numbers, dates or lists."""
-    if profile.kind != "text" or profile.text is None or profile.markers:
-        return False
-    return profile.text.reads_as in _NO_WORDS
-
-
-def _to_texts(part: RawColumn) -> RawColumn:
-    if isinstance(part, np.ndarray):
-        return part if part.dtype == object else pa.array(part)
-    if isinstance(part, pa.ExtensionArray):
-        return _to_texts(part.storage)
-    if isinstance(part, pa.DictionaryArray):
-        return _to_texts(part.dictionary_decode())
-    return pc.cast(part, pa.large_string()) if pa.types.is_string_view(part.type) else part
-
-
-def _count_labels(part: RawColumn) -> dict[str, int]:
-    if isinstance(part, np.ndarray):
-        words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in part]
-        stripped = [each.strip() for each in words if isinstance(each, str)]
-        return Counter(each for each in stripped if each in MISSING_LABELS)
-    if not pa.types.is_string(part.type) and not pa.types.is_large_string(part.type):
-        return {}
-    trimmed: Any = pc.ascii_trim_whitespace(part)
-    chosen = trimmed.filter(pc.is_in(trimmed, pa.array(MISSING_LABELS, part.type)))
-    return {each["values"]: each["counts"] for each in pc.value_counts(chosen).to_pylist()}
-
-
 _NO_FOLDER: Final = NamedFiles()
 
 MAX_FEW: Final = 16
@@ -218,7 +162,7 @@ def survey_blocks(
     for name in labels:
         if name in found and num_rows:
             parts = [block.columns[name] for block in blocks if block.num_rows]
-            found[name] = drop_labels(parts, found[name], partial(survey_column, files=files))
+            found[name] = _drop_labels(parts, found[name], files)
     leaks = _find_leaks({name: each.labels for name, each in found.items()}, targets) if targets else {}
     columns = {
         name: replace(each.profile, determines=leaks[name]) if name in leaks else each.profile
@@ -345,3 +289,52 @@ def _find_leaks(
             if other not in targets and column is not None and target.is_determined_by(column):
                 leaks[other] = (*leaks.get(other, ()), name)
     return leaks
+
+
+def _drop_labels(
+    parts: SequenceOf[RawColumn], found: SurveyedColumn, files: NamedFiles | None
+) -> SurveyedColumn:
+    """Return a target surveyed without texts that mark a missing label."""
+    if not may_hold_words(found.profile):
+        return found
+    texts = [_to_texts(part) for part in parts]
+    counts: Counter[str] = sum(map(_count_labels, texts), Counter())
+    if not counts:
+        return found
+    kept = survey_column([drop_missing_texts(part, MISSING_LABELS) for part in texts], files)
+    profile = replace(
+        kept.profile,
+        type_text=found.profile.type_text,
+        is_coded=found.profile.is_coded,
+        unlabelled=dict(sorted(counts.items())),
+    )
+    return replace(kept, profile=profile)
+
+
+def may_hold_words(profile: ColumnProfile) -> bool:
+    """Return whether a column holds texts that are not numbers, dates or lists."""
+    if profile.kind != "text" or profile.text is None or profile.markers:
+        return False
+    return profile.text.reads_as in (None, "bool")  # read in another way, markers are recognized among values
+
+
+def _to_texts(part: RawColumn) -> RawColumn:
+    if isinstance(part, np.ndarray):
+        return part if part.dtype == object else pa.array(part)
+    if isinstance(part, pa.ExtensionArray):
+        return _to_texts(part.storage)
+    if isinstance(part, pa.DictionaryArray):
+        return _to_texts(part.dictionary_decode())
+    return pc.cast(part, pa.large_string()) if pa.types.is_string_view(part.type) else part
+
+
+def _count_labels(part: RawColumn) -> Counter[str]:
+    if isinstance(part, np.ndarray):
+        words = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in part]
+        stripped = [each.strip() for each in words if isinstance(each, str)]
+        return Counter(each for each in stripped if each in MISSING_LABELS)
+    if not pa.types.is_string(part.type) and not pa.types.is_large_string(part.type):
+        return Counter()
+    trimmed: Any = pc.ascii_trim_whitespace(part)
+    chosen = trimmed.filter(pc.is_in(trimmed, pa.array(MISSING_LABELS, part.type)))
+    return Counter({each["values"]: each["counts"] for each in pc.value_counts(chosen).to_pylist()})

@@ -190,7 +190,7 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
             raise too_large_for_memory(file.path) from None
         failure = None
     else:
-        offsets, found, failure = _walk_stream(file.path, inflate(file, compression), limits)
+        offsets, found, failure = walk_stream(file.path, inflate(file, compression), limits)
     if len(found) > _native.MOST_DAMAGES:
         raise _too_many(file.path)
     damages = {each[0]: Damage.from_core(each) for each in found}
@@ -202,9 +202,10 @@ def build_index(file: OpenFile, options: ReadOptions) -> FileIndex:
     return FileIndex(offsets, damages, compression, file.identity)
 
 
-def _walk_stream(
-    path: AnyPath, chunks: Iterator[bytes], limits: tuple[int, bool]
+def walk_stream(
+    path: AnyPath, chunks: Iterator[bytes] | Iterator[memoryview], limits: tuple[int, bool]
 ) -> tuple[NDArray[np.uint64], list[_native.Damage], CorruptRecordError | None]:
+    """Scan the chunks of a file; return offsets, damage, and the error that ended a compressed stream."""
     walk = _native.IndexScanner(*limits)
     failure = None
     try:
@@ -241,12 +242,32 @@ def _too_many(path: AnyPath) -> CorruptRecordError:
 _MOST_ITEM_BYTES = 8  # of an index, per record
 
 
-class DeclaredIndex:
-    """The index of a shard that matches its manifest; offsets are loaded with the first record."""
+class ManifestIndex:
+    """Base of the indexes of shards that match their manifest, of which no damage is known."""
 
     is_scanned = False
     note = ""
     damages: Mapping[int, Damage] = MappingProxyType({})
+
+    def __init__(self, entry: ShardEntry, compression: Compression, options: ReadOptions) -> None:
+        self.compression = compression
+        self._entry = entry
+        self._options = options
+
+    def __len__(self) -> int:
+        return self._entry.num_records
+
+    @property
+    def damaged(self) -> list[int]:
+        """Numbers of the damaged records: none."""
+        return []
+
+    def distrust(self) -> None:
+        """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
+
+
+class DeclaredIndex(ManifestIndex):
+    """The index of a shard on a disk; offsets are loaded with the first record."""
 
     def __init__(
         self,
@@ -256,19 +277,9 @@ class DeclaredIndex:
         identity: FileIdentity,
         options: ReadOptions,
     ) -> None:
-        self.compression = compression
+        super().__init__(entry, compression, options)
         self.identity = identity
         self._path = path
-        self._entry = entry
-        self._options = options
-
-    def __len__(self) -> int:
-        return self._entry.num_records
-
-    @property
-    def damaged(self) -> list[int]:
-        """Numbers of the damaged records; always empty, as no damage is known."""
-        return []
 
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
@@ -282,9 +293,6 @@ class DeclaredIndex:
         for damage in index.damages.values():  # too late to count as a bad record
             raise damage.error(self._path)
         return index.offsets
-
-    def distrust(self) -> None:
-        """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
 
 
 def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> Index:

@@ -7,7 +7,7 @@ that are near to each other are read by one request; a buffer is released when a
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from itertools import pairwise
@@ -111,17 +111,14 @@ class _Pieces(NamedTuple):
 class RangeBuffers:
     """Buffers with ranges of objects; safe to use from several threads."""
 
-    def __init__(self, files: Sequence[RangeFile], sizes: NDArray[np.int64]) -> None:
-        """Compute the addresses of objects; nothing is read yet.
-
-        `files`: the objects; each is taken when it is first read.
-        """
+    def __init__(self, find_file: Callable[[int], RangeFile], sizes: NDArray[np.int64]) -> None:
+        """Compute the addresses of objects; `find_file` is called when an object is read."""
         # One search serves all objects: each has a range of addresses as long as it is. Gaps between them
         # keep frames of two objects from being joined.
         gap = GAP_BYTES + 1
         if len(sizes) and float(np.sum(sizes, dtype=np.float64)) + gap * len(sizes) > _MAX_ADDRESS:
             raise OverflowError("all objects together have 8 EiB or more")
-        self._files = files
+        self._find_file = find_file
         self._sizes = sizes
         self._starts = np.zeros(len(sizes), np.int64)
         np.cumsum(sizes[:-1] + gap, out=self._starts[1:])
@@ -203,7 +200,7 @@ class RangeBuffers:
 
     def _fetch(self, start: int, stop: int) -> memoryview:
         number, first = self._find_object(start)
-        return self._files[number].fetch(start - first, stop - first)
+        return self._find_file(number).fetch(start - first, stop - first)
 
     def _find_object(self, address: int) -> tuple[int, int]:
         """Return the number of the object with an address, and the address of its first byte."""
@@ -270,11 +267,7 @@ class RangeBuffers:
 
 
 def cut_ranges(begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Group frames into ranges for one request each: near to each other, and together not too large.
-
-    Returns:
-        First frame and exclusive last frame of each range.
-    """
+    """Return the first and exclusive last frame of ranges for one request: near and not too large."""
     breaks = np.flatnonzero(begins[1:] - ends[:-1] > GAP_BYTES) + 1
     bounds = [0, *breaks.tolist(), len(begins)]
     found = []

@@ -6,21 +6,18 @@ is one object; without it, the index of each shard is read, and without that the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock import _native
 from penstock.columns import Compression
 from penstock.errors import ChangedFileError, CorruptRecordError, NoSuchPathError
 from penstock.format.entry import ShardEntry
 from penstock.format.index import (
     COMBINED_NAME,
-    FRAME_BYTES,
     CombinedHeader,
     decode_combined,
     decode_index,
@@ -30,8 +27,8 @@ from penstock.format.index import (
     max_bytes,
 )
 from penstock.foundation.process import ProcessLock
-from penstock.read.damage import Damage, holds_no_record, naming_record, not_tfrecord, refuse_foreign
-from penstock.read.index import FileIndex, Index, check_compression
+from penstock.read.damage import Damage, holds_no_record, not_tfrecord, refuse_foreign
+from penstock.read.index import FileIndex, Index, ManifestIndex, check_compression, walk_stream
 from penstock.read.range_buffers import cut_ranges
 from penstock.settings.groups import ReadOptions
 from penstock.storage.compression import FIRST_BYTES, inflate
@@ -54,15 +51,12 @@ class CombinedIndex:
     """
 
     def __init__(self, folder: AnyPath, shards: Sequence[ShardEntry], options: ReadOptions) -> None:
-        """Name the index; nothing is read yet.
-
-        `shards`: entries of all shards, in the order of the manifest.
-        """
+        """Name the index of all shards, in the order of the manifest; nothing is read yet."""
         self.path = folder / COMBINED_NAME
         self._at = locate(self.path)
         self.exists = False
         self._shards = tuple(shards)
-        self._largest = options.max_record_bytes + FRAME_BYTES
+        self._max_record_bytes = options.max_record_bytes
         self._lock = ProcessLock()
         self._is_read = False
         self._header: CombinedHeader | None = None
@@ -110,7 +104,7 @@ class CombinedIndex:
         found = {}
         for number in numbers.tolist():
             start, stop = int(header.starts[number]) - offset, int(header.starts[number + 1]) - offset
-            offsets = header.decode_part(number, self._shards[number], data[start:stop], self._largest)
+            offsets = header.decode_part(number, data[start:stop], self._max_record_bytes)
             if offsets is not None:
                 found[number] = offsets
         return found
@@ -126,16 +120,12 @@ class CombinedIndex:
         self._data = view if is_small else None
 
 
-class RemoteIndex:
-    """The index of a shard that a manifest declares; offsets are loaded with the first record.
+class RemoteIndex(ManifestIndex):
+    """The index of a shard in an object store; offsets are loaded with the first record.
 
     Attributes:
         combined: Index of all shards, and the number of this shard in it.
     """
-
-    is_scanned = False
-    note = ""
-    damages: Mapping[int, Damage] = MappingProxyType({})
 
     def __init__(
         self,
@@ -145,30 +135,16 @@ class RemoteIndex:
         options: ReadOptions,
         combined: tuple[CombinedIndex, int],
     ) -> None:
-        """Describe the index of a shard.
-
-        `combined`: index of all shards, and the number of this shard in it.
-        """
-        self.compression = compression
+        super().__init__(entry, compression, options)
         self._file = file
-        self._entry = entry
-        self._options = options
         self.combined = combined
         self._lock = ProcessLock()
         self._offsets: NDArray[np.uint64] | None = None
-
-    def __len__(self) -> int:
-        return self._entry.num_records
 
     @property
     def identity(self) -> FileIdentity:
         """Size of the shard, by the manifest."""
         return self._file.identity
-
-    @property
-    def damaged(self) -> list[int]:
-        """Numbers of the damaged records; always empty, as no damage is known."""
-        return []
 
     @property
     def offsets(self) -> NDArray[np.uint64]:
@@ -222,9 +198,6 @@ class RemoteIndex:
         decoded = decode_index(data, identify(self._entry), self._options.max_record_bytes)
         return None if decoded is None else decoded[0]
 
-    def distrust(self) -> None:
-        """Do nothing: the index is part of the data set, and `penstock verify` reports the problem."""
-
 
 def load_offsets(indexes: Sequence[Index]) -> None:
     """Load indexes of several shards, with as few requests as possible, and several at a time."""
@@ -244,27 +217,16 @@ def load_offsets(indexes: Sequence[Index]) -> None:
 
 def scan_object(file: RemoteFile, options: ReadOptions) -> FileIndex:
     """Build the index of an object from its record headers; all of it is read."""
-    reader = SequentialReader(file)
-    first = bytes(reader.read(0, FIRST_BYTES))
+    first = bytes(SequentialReader(file).read(0, FIRST_BYTES))
     compression = check_compression(file.path, first, options.compression)
-    scanner = _native.IndexScanner(options.max_record_bytes, options.allow_trailing_zeros)
-    failure = None
     if compression == "none":
         refuse_foreign(file.path, first)
-        for chunk in file.chunks():
-            with naming_record(file.path, scanner):
-                scanner.feed(chunk)
-    else:
-        try:
-            for piece in inflate(InflateSource(file), compression):
-                with naming_record(file.path, scanner):
-                    scanner.feed(piece)
-        except CorruptRecordError as error:
-            failure = error
-    offsets, found = scanner.finish()
-    damages = {each[0]: Damage.from_core(each) for each in found}
+    chunks = file.chunks() if compression == "none" else inflate(InflateSource(file), compression)
+    limits = (options.max_record_bytes, options.allow_trailing_zeros)
+    offsets, found, failure = walk_stream(file.path, chunks, limits)
     if failure is not None:
         raise failure
+    damages = {each[0]: Damage.from_core(each) for each in found}
     if holds_no_record(len(offsets) - 1 - len(damages), damages):
         raise not_tfrecord(file.path, first, damages)
     return FileIndex(offsets, damages, compression, file.identity)

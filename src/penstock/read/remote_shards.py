@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import repeat
-from typing import Final, cast, overload
+from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from penstock.format.manifest import ManifestCompression
 from penstock.foundation.process import ProcessLock
 from penstock.read.dataset_files import DatasetFolder, File, list_parents
 from penstock.read.index import Index
-from penstock.read.range_buffers import RangeFile
 from penstock.read.remote_index import CombinedIndex, InflateSource, RemoteIndex, load_offsets, scan_object
 from penstock.read.shard import Access, CompressedShard, Selection, Shard
 from penstock.read.shard_list import LazyShards, ShardList
@@ -212,12 +211,8 @@ class DeclaredObjects(LazyShards):
 
     @cached_property
     def is_remote(self) -> bool:
-        """Whether all shards are read by ranges of objects, and not compressed."""
+        """Whether all shards are in an object store, and not compressed."""
         return bool(self._files) and all(file.compression == "none" for file in self._files)
-
-    def list_ranges(self) -> Sequence[RangeFile]:
-        """Return the shards as files that are read by ranges, each made when it is first used."""
-        return _RangeFiles(self) if self.is_remote else super().list_ranges()
 
     @property
     def notes(self) -> dict[str, str]:
@@ -246,28 +241,6 @@ class DeclaredObjects(LazyShards):
         """Load the indexes of shards, with as few requests as possible."""
         with self._lock:  # threads of a loader often need the same ones
             load_offsets([self[number].index for number in numbers])
-
-
-class _RangeFiles(Sequence[RangeFile]):
-    """Objects of shards, each made when it is first used."""
-
-    def __init__(self, shards: ShardList) -> None:
-        self._shards = shards
-
-    def __len__(self) -> int:
-        return len(self._shards)
-
-    @overload
-    def __getitem__(self, index: int) -> RangeFile: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[RangeFile]: ...
-    def __getitem__(self, index: int | slice) -> RangeFile | Sequence[RangeFile]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        ranges = self._shards[index].ranges
-        if ranges is None:
-            raise TypeError(f"{self._shards[index].path} is not read by ranges")
-        return ranges
 
 
 def _check_compression(folder: DatasetFolder, options: ReadOptions) -> None:

@@ -47,7 +47,7 @@ class Scatter:
         self._lost: dict[int, PenstockError] = {}
         self._ranges = None
         if rows.is_remote:
-            self._ranges = RangeBuffers(rows.shards.list_ranges(), rows.shards.list_identities()[:, 0])
+            self._ranges = RangeBuffers(rows.shards.find_ranges, rows.shards.list_identities()[:, 0])
         most_files = find_most_files()
         # Files that stay open are shared by all threads; half of the descriptors are left to the rest of the
         # process.

@@ -70,12 +70,15 @@ class ShardList(Sequence[Shard]):
 
     @cached_property
     def is_remote(self) -> bool:
-        """Whether all shards are in an object store."""
-        return bool(self._shards) and len(self.list_ranges()) == len(self._shards)
+        """Whether all shards are in an object store, and not compressed."""
+        return bool(self._shards) and all(shard.ranges is not None for shard in self._shards)
 
-    def list_ranges(self) -> Sequence[RangeFile]:
-        """Return the shards in an object store, as files that are read by ranges."""
-        return [shard.ranges for shard in self if shard.ranges is not None]
+    def find_ranges(self, number: int) -> RangeFile:
+        """Return a shard in an object store as a file that is read by ranges."""
+        shard = self[number]
+        if shard.ranges is None:
+            raise TypeError(f"{shard.path} is not read by ranges")
+        return shard.ranges
 
     @property
     def paths(self) -> list[AnyPath]:
@@ -218,12 +221,8 @@ class DeclaredShards(LazyShards):
 
     @property
     def is_remote(self) -> bool:
-        """Whether all shards are in an object store."""
+        """Whether all shards are in an object store, and not compressed."""
         return False
-
-    def list_ranges(self) -> Sequence[RangeFile]:
-        """Return the shards in an object store, as files that are read by ranges."""
-        return []
 
     @property
     def notes(self) -> dict[str, str]:

@@ -41,7 +41,7 @@ class FakeObject:
 
 
 def make_buffers(files):
-    return RangeBuffers(files, np.array([len(file.data) for file in files], np.int64))
+    return RangeBuffers(files.__getitem__, np.array([len(file.data) for file in files], np.int64))
 
 
 def frames(buffers, numbers, file=0):
@@ -243,7 +243,7 @@ class ManyObjects(Sequence):
 @pytest.mark.parametrize("number", [0, 524_287, 524_288, 524_289, 1_500_000, 2_999_999])
 def test_every_one_of_millions_of_objects_has_its_own_address(number):
     files = ManyObjects(3_000_000)
-    buffers = RangeBuffers(files, np.full(len(files), 2 * FRAME, np.int64))
+    buffers = RangeBuffers(files.__getitem__, np.full(len(files), 2 * FRAME, np.int64))
     buffers.announce(frames(buffers, [0, 1], number))
     assert read(buffers, [1, 0], number) == [number.to_bytes(8, "little") * (FRAME // 8)] * 2
 
@@ -256,7 +256,7 @@ def test_offsets_beyond_16_tib_equal_offsets_of_their_object():
             requests.append((start, stop))
             return memoryview(bytes(stop - start))
 
-    buffers = RangeBuffers([Huge(), Huge()], np.array([2**50, 2**50], np.int64))
+    buffers = RangeBuffers([Huge(), Huge()].__getitem__, np.array([2**50, 2**50], np.int64))
     for number in (0, 1):
         at = buffers.locate(np.array([number]), np.array([2**49], np.uint64), np.array([8], np.uint64))
         pieces, _ = buffers.take(at)
@@ -286,4 +286,4 @@ def test_a_frame_outside_its_object_is_refused(begin, size):
 
 def test_more_bytes_than_there_are_addresses_are_refused():
     with pytest.raises(OverflowError):
-        RangeBuffers([None] * 4, np.full(4, 2**61, np.int64))
+        RangeBuffers([None].__getitem__, np.full(4, 2**61, np.int64))
