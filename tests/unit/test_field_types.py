@@ -11,7 +11,7 @@ from penstock.format import tfds
 from penstock.jobs.check.code import tensorflow as tensorflow_code
 from penstock.jobs.convert import writer
 from penstock.plan import inference
-from penstock.schema import comparison, declaration, json_form, merge
+from penstock.schema import comparison, declaration, json_form
 from penstock.schema.field import Field
 from penstock.source import arrow_schema
 from penstock.statistics import measure
@@ -20,7 +20,7 @@ from penstock.view import cell, sorting
 
 TABLES = {
     "schema: comparison of attributes": comparison.ATTRIBUTES,
-    "schema: attributes of a merged field": merge.WIDER,
+    "schema: attributes of a merged field": comparison.WIDER,
     "schema: default in JSON": json_form.DEFAULTS,
     "plan: attributes by the values of a column": {
         declaration.FIELD_CLASSES[name]: find for name, find in inference.ATTRIBUTES.items()

@@ -257,7 +257,8 @@ def check_code_from_data() -> Iterator[str]:
                 yield f"{module}:{node.value.lineno}: {node.arg}"
 
 
-STORE_MODULES = ("storage.object_store", "storage.stored", "storage.store_client")
+STORE_MODULES = ("storage.object_store", "storage.stored")
+LOAD_STORE = "penstock.storage.remote_file.load_store"
 # What these do differs with what a storage can do: rename, lock and map (a disk), or write on a condition.
 ASK_FOR_FOLDERS = {
     "distributed.ray_model",
@@ -279,6 +280,7 @@ def check_storage() -> Iterator[str]:
         if part_of(module) == "storage":
             continue
         yield from (f"{module} imports {other}" for other in imports(module) if other in STORE_MODULES)
+        yield from (f"{module} imports {name}" for name in imported_names(module) if name == LOAD_STORE)
     yield from list_location_questions(TREE)
 
 

@@ -31,7 +31,7 @@ class ColumnStorage(Protocol):
         """The columns in the order of the names, for the core."""
 
     def column(self, name: str) -> CodedColumn:
-        """Return a column, with all rows; raise KeyError if there is none with that name."""
+        """Return a column with all rows; raise KeyError for an unknown name."""
 
 
 class DecodedFields(NamedTuple):

@@ -68,7 +68,7 @@ class Faults:
 
 
 def report_rows(report: Report, rows: NDArray[np.int64]) -> Report:
-    """Return a report for a selection of rows: position i stands for row `rows[i]`."""
+    """Return a report for a selection of rows: position i is row `rows[i]`."""
 
     def add(position: int, expected: str, got: str, advice: str = "") -> None:
         report(int(rows[position]), expected, got, advice)

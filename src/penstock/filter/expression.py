@@ -106,7 +106,7 @@ def parse_expression(text: str, schema: Schema) -> Expression:
         compiler = _Compiler(Syntax(text), schema)
         run = compiler.compile()
     except (MemoryError, RecursionError):
-        # The limits of `Syntax` suffice, but where the caller's own stack is almost full.
+        # The limits of `Syntax` suffice, except if the caller's own stack is almost full.
         raise OptionError(
             f"filter {show(text)}", expected="a shorter expression", got=f"{len(text)} characters"
         ) from None
@@ -164,7 +164,7 @@ class _Compiler:
 
     def _length(self, node: ast.Call) -> Operand:
         syntax = self._syntax
-        start = syntax.first_token(node)  # that of `len`: `Syntax` lets no other calls through
+        start = syntax.first_token(node)  # the token `len`: `Syntax` refuses other calls
         if len(node.args) != 1:
             raise syntax.refuse(node, "len with the name of one field")
         argument = node.args[0]
@@ -180,7 +180,7 @@ class _Compiler:
         return operand
 
     def _arithmetic(self, node: ast.BinOp) -> Operand:
-        # The tree of a + b * c - d has its first operand deepest; nothing here calls itself on the way there.
+        # The tree of a + b * c - d has its first operand deepest; it is reached by a loop, not by recursion.
         steps: list[ast.BinOp] = []
         left: ast.expr = node
         while isinstance(left, ast.BinOp):
@@ -277,7 +277,7 @@ class _Compiler:
         return find_among(operand, values)
 
     def _elements(self, node: ast.expr) -> Sequence[ast.expr]:
-        """Return the nodes of the values in parentheses, of which one alone is no tuple to Python."""
+        """Return the elements of a parenthesized list; `(x)` is one element."""
         if self._syntax.tokens[self._syntax.first_token(node) - 1].code != "in":
             return [node]
         if not isinstance(node, ast.Tuple | ast.List | ast.Set) or not node.elts:

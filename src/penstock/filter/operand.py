@@ -48,7 +48,7 @@ class Operand:
     Attributes:
         start: Its position in the text.
         what: Its description in errors.
-        kind: What its values are; those of "other" can only be tested for being missing.
+        kind: Kind of its values; "other" values can only be tested for being missing.
         run: Makes the cells from columns.
         constant: The value, if it is the same for all rows.
         precision: The type of a field of floats that is narrower than float64.
@@ -105,7 +105,7 @@ def make_field(start: int, name: str, field: Field) -> Operand:
 
 
 def make_length(start: int, name: str, field: Field) -> Operand | None:
-    """Make the operand of a field's length; None if it has none."""
+    """Make the operand of a field's length; None if the field has no length."""
     rules = RULES[type(field)]
     measure = rules.measure
     if measure is None or rules.kind(field) == "number":

@@ -17,8 +17,8 @@ from penstock.foundation.wording import show
 
 Value: TypeAlias = int | float | bool | bytes
 
-# The limits lie far below the limits of Python's parsers, which differ from version to version. Sums and
-# products count because each operator is one more level of the tree.
+# The limits are far below the limits of Python's parsers, which differ between versions. Sums and products
+# count because each operator is one more level of the tree.
 _MAX_CHARACTERS = 1_000_000
 _MAX_DEPTH = 50
 _MAX_ARITHMETIC = 1000

@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 _K = TypeVar("_K")
 _T_co = TypeVar("_T_co", covariant=True)
 
-# Enough to bridge a consumer's uneven steps; more would only be thrown away when the consumer stops.
+# Enough for a consumer's uneven steps; more would only be dropped when the consumer stops.
 _MOST_AHEAD = 32
 
 # Limits of what waits for the consumer, where the caller sets none.
@@ -36,7 +36,7 @@ class Job(Protocol[_T_co]):
     Attributes:
         num_parts: Number of parts, at least 1.
         native: The same parts for the core, or None. `run` is then called for parts that the core cannot do.
-        is_long_to_finish: Whether other threads are to begin and finish jobs while `finish` runs.
+        is_long_to_finish: Whether other threads begin and finish jobs while `finish` runs.
     """
 
     @property
@@ -49,7 +49,7 @@ class Job(Protocol[_T_co]):
 
     @property
     def is_long_to_finish(self) -> bool:
-        """Whether other threads are to begin and finish jobs while `finish` runs."""
+        """Whether other threads begin and finish jobs while `finish` runs."""
 
     def run(self, part: int) -> None:
         """Do a part; any thread may call this, once for each part."""
@@ -127,7 +127,7 @@ class Work(NamedTuple, Generic[_K, _T]):
     """What a thread does next.
 
     Attributes:
-        making: Job and ticket. If there is no job yet, it is to begin.
+        making: Job and ticket. If there is no job yet, the thread begins it.
         part: Part of the job to do; None if all are done.
     """
 
@@ -196,7 +196,7 @@ class Window(Generic[_K, _T]):
                     )
 
     def _next_ticket(self) -> Making[_K, _T] | None:
-        """Return a ticket whose job is to begin, if there is one, and room for its item."""
+        """Return the next ticket, if there is one, and room for its item."""
         if self._queue is None:
             while self._end is None and self._has_room():
                 if (fresh := self._read_ticket()) is not None:
@@ -390,7 +390,7 @@ class Window(Generic[_K, _T]):
         return num_bytes <= self._limit()
 
     def _limit(self) -> int:
-        """Return how large all items that wait for the consumer may be together, about."""
+        """Return about the maximum total size of items that wait for the consumer."""
         if self._most_bytes is not None:
             return self._most_bytes
         # Enough items that all threads have two parts each to do, while the consumer is served.
@@ -412,5 +412,5 @@ class Window(Generic[_K, _T]):
 
 @cache
 def max_window_bytes() -> int:
-    """Return how large all items that wait may be together at most, where the caller sets no limit."""
+    """Return the maximum total size of items that wait, if the caller sets no limit."""
     return usable_memory() // _MEMORY_SHARE

@@ -192,7 +192,7 @@ class JsonValue:
         return self.integer(0, INT64_MAX)
 
     def integer(self, least: int, most: int) -> int:
-        """Return this integer, which must lie between two others."""
+        """Return this integer, which must be between two others, or equal to one."""
         value = self.value
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             limit = "2^63 - 1" if most == INT64_MAX else f"{most:,}"

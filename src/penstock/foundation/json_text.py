@@ -20,7 +20,7 @@ _COMPACT = json.JSONEncoder(allow_nan=False).encode
 
 
 def write_json(value: Any, indent: int) -> str:
-    """Return a value as JSON, indented by so many spaces per level.
+    """Return a value as JSON, indented by `indent` spaces per level.
 
     Example:
         >>> print(write_json({"ages": [3, 4]}, 1))

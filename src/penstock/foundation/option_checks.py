@@ -23,7 +23,7 @@ def refuse_option(owner: str, option: str, expected: str, got: str, advice: str 
 
 
 def advise_nearest(given: object, choices: Collection[str]) -> str:
-    """Return advice with the nearest choice for the first name that is none of the choices, or ""."""
+    """Return advice with the nearest choice for the first name that is not a choice, or ""."""
     names = given if isinstance(given, tuple | list) else ()
     for name in names:
         if isinstance(name, str) and name not in choices:
@@ -33,7 +33,7 @@ def advise_nearest(given: object, choices: Collection[str]) -> str:
 
 
 def check_choice(owner: str, option: str, value: object, choices: Collection[str]) -> None:
-    """Refuse a value that is none of some strings."""
+    """Refuse a value that is not one of some strings."""
     if not isinstance(value, str) or value not in choices:
         raise refuse_option(owner, option, list_choices(choices), show(value))
 

@@ -47,7 +47,7 @@ class ProcessLock:
         )
 
     def renew(self) -> None:
-        """Forget who holds it."""
+        """Release the lock, whichever thread holds it."""
         self._lock = threading.Lock()
 
 
@@ -78,8 +78,8 @@ def paused_collection() -> Iterator[None]:
 
 
 def count_cores() -> int:
-    """Return the number of cores that this process may use; all of them where the system does not tell."""
-    if hasattr(os, "sched_getaffinity"):  # macOS has none
+    """Return the number of cores that this process may use; of the machine, if that is unknown."""
+    if hasattr(os, "sched_getaffinity"):  # not on macOS
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 

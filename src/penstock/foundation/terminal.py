@@ -286,7 +286,7 @@ def pad(text: str, width: int, *, right: bool = False) -> str:
 
 
 def display_width(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return the number of terminal columns that a text takes."""
     return len(text) if text.isascii() else sum(map(_char_width, text))
 
 

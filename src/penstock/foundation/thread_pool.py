@@ -145,7 +145,7 @@ class Feed(Generic[_K, _T]):
         most_bytes: Maximum total size of the items that wait, about; two are always allowed. None chooses it
             by the size of the items, so that all threads have work, up to an eighth of the memory.
         on_wait: Called with the seconds that the consumer waited for each item.
-        callers_ahead: If given, tickets are read in the thread that calls `take`, at most so many ahead: an
+        callers_ahead: If given, tickets are read in the thread that calls `take`, at most this many ahead: an
             iterator of a user may be bound to the user's thread.
     """
 
@@ -178,7 +178,7 @@ class Feed(Generic[_K, _T]):
             thread.start()
 
     def take(self) -> _T | None:
-        """Return the next thing; None at the end."""
+        """Return the next item; None at the end."""
         if self._is_done:
             return None
         if self._pid != os.getpid():
@@ -220,7 +220,7 @@ class Feed(Generic[_K, _T]):
 
     @property
     def num_ready(self) -> int:
-        """How many things wait to be taken."""
+        """Number of items that wait to be taken."""
         return 0 if self._window is None else self._window.num_ready
 
     def close(self) -> None:

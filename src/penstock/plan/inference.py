@@ -116,7 +116,7 @@ def _are_row_numbers(column: str, profile: ColumnProfile) -> bool:
 
 
 def _are_whole(profile: ColumnProfile) -> bool:
-    """Return whether a column holds whole numbers, none of which is kept as text."""
+    """Return whether a column holds whole numbers, and keeps none of them as text."""
     text = profile.text
     is_kept = text is not None and (text.num_leading_zeros or text.num_beyond_int64)
     return profile.reads_as in ("int", "float") and profile.is_whole and not profile.num_nan and not is_kept

@@ -38,7 +38,7 @@ class ColumnPlan:
         name: Name of the field.
         field: Field that is written.
         form: Representation of the field's values in the column.
-        missing: Texts that mark a missing value in this column, in addition to those of the whole source.
+        missing: Texts that mark a missing value in this column, in addition to those of the source.
         nan: Meaning of NaN in a column of single numbers.
         numbers: Format of numbers in texts, if they are not written as in Python.
         dates: Order of day, month and year in texts, if they are not in ISO 8601.

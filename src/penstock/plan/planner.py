@@ -1,7 +1,7 @@
 """Make the plan of a conversion from user overrides, declarations of the source, and its first rows.
 
 In: a source, `PlanOverrides` and options. Out: a `Plan`. User overrides take precedence over declarations of
-the source, and those over what is inferred from the rows.
+the source, and these over types inferred from the rows.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def make_plan(
 
 
 class _Declarations:
-    """Declarations of all columns: those of the source, overridden by those of the user.
+    """Declarations of all columns: the source's, overridden by the user's.
 
     Attributes:
         columns: Merged declarations, by column.

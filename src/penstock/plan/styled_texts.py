@@ -27,7 +27,7 @@ class DateReading(NamedTuple):
     """The orders in which all texts are dates.
 
     Attributes:
-        orders: The orders; more than one if the texts do not tell day and month apart.
+        orders: The orders; more than one if the texts do not distinguish day and month.
         kind: Whether they are a "date", or a "time": a date with a time of day.
     """
 
@@ -41,10 +41,7 @@ def may_be_date(text: str) -> bool:
 
 
 def find_orders(texts: Any, probe: list[str]) -> DateReading | None:
-    """Return the orders in which all texts are dates; None if there is none.
-
-    `texts`: the texts, without nulls.
-    """
+    """Return the orders in which all texts, without nulls, are dates; None if there are none."""
     if not probe or not all(map(may_be_date, probe)):
         return None
     has_time: Any = pc.match_substring(texts, ":")
@@ -128,7 +125,7 @@ def may_be_numbers(probe: list[str]) -> bool:
 
 
 def find_format(texts: Any, declared: NumberFormat | None = None) -> NumberFormat | None:
-    """Return the format of numbers, at least one of them not plain; None if there is none or a doubt.
+    """Return the format of numbers, at least one of them not plain; None without a format, or in doubt.
 
     `1,234` may be 1234 or 1.234: without a declaration, such texts have no format. Groups of digits with
     spaces, all of one length and without decimals, may be codes.

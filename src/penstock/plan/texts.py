@@ -78,10 +78,7 @@ class TextInterpretation(NamedTuple):
 
 
 def interpret_texts(texts: Chunks, declared: NumberFormat | None = None) -> TextInterpretation:
-    """Interpret texts, of which none is null.
-
-    `declared`: format of numbers that the user declared, or None.
-    """
+    """Interpret texts without nulls; `declared` is the format of numbers that the user declared, or None."""
     probe = _probe(texts)
     profile: dict[str, Any] = {"max_bytes": _measure_longest(texts, probe)}
     return _interpret_numbers(texts, probe, profile, declared) or _interpret_others(texts, probe, profile)
@@ -301,7 +298,7 @@ def _have_zones(texts: Chunks, kind: TextKind) -> bool:
 
 
 def _find_mixture(texts: Chunks) -> DateMixture | None:
-    """Return what is mixed in dates of ISO 8601 that cannot be read together; None if some are not dates."""
+    """Return the mixture in dates of ISO 8601 that cannot be read together; None if some are not dates."""
     if not pc.all(pc.match_substring_regex(texts, f"^(?:{_TIME.pattern})$")).as_py():
         return None
     has_time: Any = pc.greater(pc.binary_length(texts), pa.scalar(_DATE_BYTES))

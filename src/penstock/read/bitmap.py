@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from penstock import _native
 from penstock.columns import Mask
 
-# The core wants the number of ones before each 64 bytes: an eighth of the bitmap more, and a place is found
-# in it by looking at one line of the cache.
+# The core needs the number of ones before each 64 bytes: this takes an eighth of the bitmap, and a row is
+# found by reading one line of the cache.
 _RANK_BYTES = 64
 # NumPy counts bits by itself from 2.0 on.
 _NUM_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1, dtype=np.uint8)
@@ -53,7 +53,7 @@ class Bitmap:
         """Make a bitmap of consecutive masks; only one of them is in memory at a time."""
         bits = np.zeros(-(-num_rows // (8 * _RANK_BYTES)) * _RANK_BYTES, np.uint8)
         at = 0  # rows packed; a multiple of eight
-        rest: Mask = np.empty(0, np.bool_)  # those behind them that do not fill a byte
+        rest: Mask = np.empty(0, np.bool_)  # the following rows, which do not fill a byte
         for mask in masks:
             bools = np.concatenate([rest, mask]) if len(rest) else mask
             whole = len(bools) // 8 * 8
@@ -105,7 +105,7 @@ def _place(bits: NDArray[np.uint8], at: int, bools: Mask, num_rows: int) -> None
     bits[at // 8 : at // 8 + len(packed)] = packed
 
 
-_SEED = 0x5EED0F7AB7  # part of what a part is: it never changes
+_SEED = 0x5EED0F7AB7  # part of the definition of a part: it never changes
 _ROWS = 1 << 20
 
 

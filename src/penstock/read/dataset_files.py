@@ -19,7 +19,7 @@ from penstock.format.entry import ShardEntry, group_files
 from penstock.format.index import INDEX_FOLDER
 from penstock.format.manifest import MANIFEST_NAME, Manifest, load_manifest
 from penstock.foundation.wording import count
-from penstock.schema.merge import merge_schemas
+from penstock.schema.comparison import merge_schemas
 from penstock.schema.schema import Schema
 from penstock.storage.paths import (
     PathLike,
@@ -144,9 +144,8 @@ def declared_schema(folders: Sequence[DatasetFolder]) -> Schema | None:
     """Return the schema that the manifests declare; None if there is no manifest."""
     if len(folders) < 2:
         return folders[0].manifest.schema if folders else None
-    return merge_schemas(
-        [folder.manifest.schema for folder in folders], [str(folder.path) for folder in folders]
-    )
+    schemas = [folder.manifest.schema for folder in folders]
+    return Schema(merge_schemas(schemas, [str(folder.path) for folder in folders]))
 
 
 def _manifest_of(path: PathLike) -> Manifest | None:

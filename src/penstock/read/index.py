@@ -243,7 +243,7 @@ _MOST_ITEM_BYTES = 8  # of an index, per record
 
 
 class ManifestIndex:
-    """Base of the indexes of shards that match their manifest, of which no damage is known."""
+    """Base of the indexes of shards that match their manifest; no damage of them is known."""
 
     is_scanned = False
     note = ""

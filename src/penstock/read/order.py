@@ -67,8 +67,8 @@ class Order(Protocol):
 class SplitOrder:
     """The order of the rows of one split.
 
-    Rows that `bitmap` leaves out are as if they were not there; of the others, `skip` are passed over and at
-    most `take` are used, in stored order; these are shuffled anew in each epoch.
+    Of the rows in `bitmap`, in stored order, the first `skip` are left out and at most `take` are used; these
+    are shuffled anew in each epoch.
 
     Attributes:
         num_rows: Number of rows in the split.
@@ -157,7 +157,7 @@ class SplitOrder:
         return facts
 
     def _shuffle(self, epoch: int, start: int, stop: int) -> NDArray[np.int64]:
-        """Return the places among the wanted rows that stand at some positions."""
+        """Return the indexes among the wanted rows of the rows at some positions."""
         positions = np.arange(start, stop, dtype=np.int64)
         if self._sums is not None and start < stop:
             return _draw(self.seed, epoch, self._sums, positions)
@@ -252,13 +252,13 @@ def _draw(
     words = _native.random_words(seed, epoch, _DRAW, positions, 2).astype(np.uint64)
     points = ((words[:, 1] << np.uint64(32) | words[:, 0]) >> np.uint64(11)) * _UNIT * sums[-1]
     found = np.searchsorted(sums, points, side="right")
-    # Rounding may lift a point to the very end, behind which there is nothing.
+    # Rounding may move a point to the end, which is exclusive.
     last = int(np.searchsorted(sums, sums[-1]))
     places: NDArray[np.int64] = np.minimum(found, last)
     return places
 
 
-# Every source has its share of each stretch of so many positions, to within a few.
+# Every source has its share of each such number of consecutive positions, within a few.
 _WINDOW_RECORDS = 1024
 _MIX = 6  # the purpose of the random numbers, beside the purposes in order.py
 _WEIGHTED_STEP = 257  # odd: positions of neighbouring passes fall on different turns
@@ -378,7 +378,7 @@ class MixedOrder:
         return np.repeat(np.arange(len(quotas), dtype=np.int32), quotas)[slots]
 
     def _counters(self, window: int) -> list[int]:
-        """Return how many records of each source come before a window."""
+        """Return the number of records of each source before a window."""
         left = window * _WINDOW_RECORDS
         counters = []
         for units, all_units in zip(self._units, self._left, strict=True):

@@ -190,7 +190,7 @@ class RemoteIndex(ManifestIndex):
         return index.offsets
 
     def _read_own(self) -> NDArray[np.uint64] | None:
-        """Return the offsets of the index of this shard alone; None if there is none that fits."""
+        """Return the offsets of the index of this shard alone; None without an index that fits."""
         try:
             data = locate(self._file.path.parent / index_name(self._entry.name)).read()
         except NoSuchPathError:

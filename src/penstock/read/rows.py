@@ -23,8 +23,7 @@ from penstock.read.damage import Damage
 from penstock.read.shard import Access, Shard
 from penstock.read.shard_list import ShardList
 
-# A call that touches more files than these reads them into memory one after the other: a process has so many
-# descriptors.
+# A call that uses more files reads them into memory one by one: the number of descriptors is limited.
 _MOST_OPEN = 64
 
 # Records are copied from where the kernel keeps their file, without a system call each. With decoding, those
@@ -125,7 +124,7 @@ class Rows:
         return Rows(self.shards.in_order(), can_map=self._can_map)
 
     def frame_bytes(self, start: int, stop: int) -> int:
-        """Return how many bytes the frames of a range take, in inflated bytes."""
+        """Return the number of inflated bytes that the frames of a range take."""
         return sum(
             int(shard.index.offsets[end] - shard.index.offsets[begin])
             for shard, _, begin, end in self._parts(start, stop)

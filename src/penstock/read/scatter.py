@@ -1,6 +1,6 @@
 """Rows of a split in any order.
 
-In: row numbers. Out: one segment for the core, in which the frames of those rows stand in that order.
+In: row numbers. Out: one segment for the core with the frames of these rows in that order.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class InflatedWindow:
         return bytes(memoryview(self._bytes)[: stop - start])
 
     def is_at_end(self) -> bool:
-        """Tell whether the stream ends where the last read stopped."""
+        """Return whether the stream ends where the last read stopped."""
         while self._held_from + len(self._bytes) <= self.stop:
             chunk = next(self._chunks, None)
             if chunk is None:
@@ -137,7 +137,7 @@ class CompressedShard(Shard):
         self, path: AnyPath, index: Index, files: KeptFiles | None = None, *, goes_forward: bool = False
     ) -> None:
         super().__init__(path, index, files)
-        self._goes_forward = goes_forward  # skipped bytes are inflated and thrown away
+        self._goes_forward = goes_forward  # skipped bytes are inflated and dropped
         self._lock = ProcessLock()
         self._window = self._new_window()
         self._copy = cache_path("inflated", path, *index.identity)
@@ -160,7 +160,7 @@ class CompressedShard(Shard):
             if first < self._window.start:  # no room for a copy: go through the file again
                 self._window = self._new_window()
             inflated = self._window.read(first, last)
-            if last == int(self.index.offsets[-1]):  # done with: what it holds is let go of
+            if last == int(self.index.offsets[-1]):  # the end: its bytes are released
                 self._check_end()
                 self._window = self._new_window()
             return -1, inflated, first, begins, sizes, None

@@ -209,8 +209,8 @@ def propose_arrays(name: str, values: Sequence[bytes]) -> tuple[Tensor, ...]:
     The values decide the element type. Where they show none, several types are returned, for a user who
     recognizes the elements; bytes always fit. There are none for texts and for arrays to be converted.
 
-    `name`: name of the field, which tells vectors from images of the same size. `values`: some values, all of
-    one length; otherwise nothing is returned.
+    `name`: name of the field, which distinguishes vectors from images of the same size. `values`: some
+    values, all of one length; otherwise nothing is returned.
     """
     size = len(values[0]) if values else 0
     if size < _FEWEST_BYTES or any(len(value) != size for value in values):

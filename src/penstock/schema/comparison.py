@@ -1,16 +1,20 @@
-"""What changed between two schemas, in words, and whether data of the old one reads with the new one.
+"""Differences between schemas, in words, and schemas merged into one.
 
-In: two schemas. Out: a `Comparison`.
+In: an old and a new schema. Out: a `Comparison`, and whether data of the old one reads with the new one. In:
+schemas of data sets that are read together. Out: fields that read all of them, or a `SchemaError` that shows
+the differences.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Sequence as SequenceOf
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
+from penstock.errors import SchemaError
 from penstock.foundation.wording import count, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date
@@ -97,7 +101,7 @@ def compare_schemas(old: Mapping[str, Field], new: Mapping[str, Field]) -> Compa
 
 def _describe_added(name: str, field: Field) -> Change:
     if field.default is not None:
-        return Change(name, "added", True, f"old records get the default {show_value(field.default)}")
+        return Change(name, "added", True, f"old records get the default {_show_value(field.default)}")
     if field.optional:
         return Change(name, "added", True, "it is optional, and old records lack it")
     return Change(name, "added", False, "it is required, and old records lack it; give it a default")
@@ -118,12 +122,12 @@ def _compare_fields(name: str, former: str, old: Field, new: Field) -> Iterator[
     if new.optional and not old.optional:
         yield Change(name, "required became optional", True, "all old records have it")
     elif identify(old.default) != identify(new.default):
-        what = f"default {show_value(old.default)} became {show_value(new.default)}"
+        what = f"default {_show_value(old.default)} became {_show_value(new.default)}"
         yield Change(name, what, True, "old records without it get the new one")
 
 
 def _compare_types(name: str, old: Field, new: Field) -> Change:
-    what = f"{say_field(old)} became {say_field(new)}"
+    what = f"{_say_field(old)} became {_say_field(new)}"
     if not _holds_alike(old, new):
         return Change(name, what, False, f"old records hold {_say_wire(old)}, not {_say_wire(new)}")
     if new.type_name not in _WIDER.get(old.type_name, (new.type_name,)):
@@ -132,9 +136,9 @@ def _compare_types(name: str, old: Field, new: Field) -> Change:
 
 
 def _compare_descriptions(name: str, old: Field, new: Field) -> Iterator[Change]:
-    if say_field(old) != say_field(new):
+    if _say_field(old) != _say_field(new):
         why = f"old records hold {_say_wire(old)}, not {_say_wire(new)}"
-        yield Change(name, f"{say_field(old)} became {say_field(new)}", False, why)
+        yield Change(name, f"{_say_field(old)} became {_say_field(new)}", False, why)
 
 
 def _compare_dates(name: str, old: Date, new: Date) -> Iterator[Change]:
@@ -228,7 +232,7 @@ def _holds_alike(old: Field, new: Field) -> bool:
     )
 
 
-def say_field(field: Field) -> str:
+def _say_field(field: Field) -> str:
     """Write the type of a field with its details: `tensor 64 x 64 uint8`."""
     details = field.describe().removeprefix("scalar").strip()
     if isinstance(field, Category):
@@ -249,6 +253,99 @@ def _list_values(values: list[Any]) -> str:
     return ", ".join(map(show, values))
 
 
-def show_value(value: object) -> str:
+def _show_value(value: object) -> str:
     """Write a default."""
     return show(value.tolist() if isinstance(value, np.ndarray) else value)
+
+
+def merge_schemas(
+    schemas: SequenceOf[Mapping[str, Field]], names: SequenceOf[str] | None = None
+) -> dict[str, Field]:
+    """Return the fields of data written with several schemas, to open the data together.
+
+    A field that only some schemas have must be optional; records without it get its default. The values of a
+    category are combined. A field that is optional in one schema is optional in the result.
+
+    `schemas`: schemas to merge, at least one. `names`: names of the schemas in errors. Defaults to their
+    numbers.
+    """
+    called = [f"schema {number}" for number in range(1, len(schemas) + 1)] if names is None else list(names)
+    merged: dict[str, Field] = {}
+    clashes: list[str] = []
+    for name in dict.fromkeys(name for schema in schemas for name in schema):
+        having = [(who, schema[name]) for who, schema in zip(called, schemas, strict=True) if name in schema]
+        lacking = [who for who, schema in zip(called, schemas, strict=True) if name not in schema]
+        first, merged[name] = having[0]
+        for who, field in having[1:]:
+            found = _merge_fields(merged[name], field)
+            if isinstance(found, str):
+                clashes.append(f"field {show(name)}: {found} ({first}, {who})")
+                break
+            merged[name] = found
+        if lacking and not merged[name].optional:
+            clashes.append(f"field {show(name)}: required in {first}, absent from {lacking[0]}")
+    if clashes:
+        more = f"; and {len(clashes) - _MAX_SHOWN} more" if len(clashes) > _MAX_SHOWN else ""
+        raise SchemaError(
+            "schemas are not compatible",
+            expected="fields of the same type in all schemas, and optional if a schema lacks them",
+            got="; ".join(clashes[:_MAX_SHOWN]) + more,
+            advice="Open the data sets one by one, or pass one `schema` for all.",
+        )
+    return merged
+
+
+def _merge_fields(one: Field, other: Field) -> Field | str:
+    """Return a field that reads the records of both, or a description of the difference."""
+    if type(one) is not type(other):
+        return f"{_say_field(one)}, {_say_field(other)}"
+    if one.key != other.key:
+        return f"key {show(one.key)}, key {show(other.key)}"
+    if one.role != other.role:
+        return f"role {one.role}, role {other.role}"
+    if (
+        one.default is not None
+        and other.default is not None
+        and identify(one.default) != identify(other.default)
+    ):
+        return f"default {_show_value(one.default)}, default {_show_value(other.default)}"
+    changed = WIDER[type(one)](one, other)
+    common = {
+        "default": one.default if other.default is None else other.default,
+        "optional": one.optional or other.optional,
+    }
+    try:
+        left, right = (replace(field, **{**common, **changed}) for field in (one, other))
+    except SchemaError as error:
+        return f"{_say_field(one)}, {_say_field(other)}: {error}"
+    return left if left == right else f"{_say_field(one)}, {_say_field(other)}"
+
+
+def _widen_values(one: Category, other: Category) -> dict[str, Any]:
+    if one.values == other.values:
+        return {}
+    is_known = one.values is not None and other.values is not None
+    return {"values": tuple({*(one.values or ()), *(other.values or ())}) if is_known else None}
+
+
+def _widen_encoding(one: Tensor, other: Tensor) -> dict[str, Any]:
+    if one.kind != other.kind:
+        return {}
+    return {"encoding": one.encoding if other.encoding == "auto" else other.encoding}
+
+
+def _widen_nothing(*_: Field) -> dict[str, Any]:
+    return {}
+
+
+# Attributes that two fields of one type share once they are merged, by that type.
+WIDER: Final[dict[type[Field], Callable[[Any, Any], dict[str, Any]]]] = {
+    Number: _widen_nothing,
+    Category: _widen_values,
+    Date: _widen_nothing,
+    Text: _widen_nothing,
+    Image: lambda one, other: {} if one.format == other.format else {"format": None},
+    Bytes: _widen_nothing,
+    Sequence: lambda one, other: {} if one.shape == other.shape else {"shape": None},
+    Tensor: _widen_encoding,
+}

@@ -23,7 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from penstock.errors import PathError, StoreError, WriteError
-from penstock.storage.store_path import SCHEMES
+from penstock.storage.store_path import SCHEMES, AnyPath
 
 # Every 16 MiB the kernel starts to write to the disk, while the next bytes are made. With this, 256 MB with
 # their SHA-256 took 0.37 s (fsync 0.01 s); without it, 0.47 s (fsync 0.12 s), on ext4 on a virtual disk.
@@ -198,8 +198,13 @@ def write_failure(path: Path, error: OSError, more: str = "") -> WriteError:
 def refuse_existing(path: Path) -> None:
     """Refuse to overwrite a file."""
     if os.path.lexists(path):
-        advice = "Choose another name, or overwrite it: `overwrite=True`."
-        raise PathError("already exists", path=path, advice=advice)
+        raise make_existing(path)
+
+
+def make_existing(path: AnyPath) -> PathError:
+    """Return the error for an output that exists."""
+    advice = "Choose another name, or overwrite it: `overwrite=True`."
+    return PathError("already exists", path=path, advice=advice)
 
 
 def _refuse_store_name(path: Path) -> None:
@@ -235,7 +240,7 @@ def reserve_blocks(fd: int, num_bytes: int) -> None:
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, num_bytes)
         return
-    # macOS has none: zeros take the blocks after the end, where a file of ours has no holes before it.
+    # macOS lacks it: zeros take the blocks after the end; before it, our files have no holes.
     at = os.fstat(fd).st_size
     while at < num_bytes:
         at += os.pwrite(fd, _ZEROS[: num_bytes - at], at)

@@ -221,7 +221,7 @@ class Disk(Location):
         shutil.rmtree(self._path, ignore_errors=True)
 
     def check_folder(self, kind: FolderKind, *, overwrite: bool) -> bool:
-        """Return whether a folder is to be replaced; see `Location.check_folder`."""
+        """Return whether a folder exists and is replaced; see `Location.check_folder`."""
         out = self._path
         if not os.path.lexists(out):
             return False
@@ -323,7 +323,7 @@ def _sync_file(path: Path) -> None:
 
 
 class _DiskRanges(Ranges):
-    """Files of a folder, of which the last used ones are open."""
+    """Files of a folder; the most recently used ones are open."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, NamedTuple, Protocol, Self
 from numpy.typing import NDArray
 
 from penstock.errors import ChangedFileError, NoSuchPathError, PathError, PenstockError
-from penstock.storage.atomic import AtomicFile, make_temporary_folder, scratch_folder
+from penstock.storage.atomic import AtomicFile, make_existing, make_temporary_folder, scratch_folder
 from penstock.storage.open_file import FileIdentity, Readable
 from penstock.storage.store_path import AnyPath
 
@@ -95,7 +95,6 @@ class Ranges(ABC):
 
         Raises:
             OSError: A file does not exist (FileNotFoundError), is too short, or cannot be read.
-            StoreError: The store does not answer, or refuses.
         """
 
     def close(self) -> None:  # noqa: B027 - not all have files to close
@@ -111,6 +110,9 @@ class Location(ABC):
 
     A class for another kind of storage implements the abstract methods. The others are made of them, by
     writing to temporary folders of this machine, and may be replaced by faster ones.
+
+    All methods after the names raise `StoreError` if a store does not answer, or refuses. Methods that write
+    files, or copy them to this machine, raise `WriteError` if the disk is full, or fails.
 
     Attributes:
         has_folders: Whether folders exist by themselves: they can be renamed and locked, and a file in them
@@ -181,7 +183,6 @@ class Location(ABC):
 
         Raises:
             PathError: A folder cannot be read, or has a link to a folder above it.
-            StoreError: The store does not answer, or refuses.
         """
 
     @abstractmethod
@@ -219,7 +220,6 @@ class Location(ABC):
             NoSuchPathError: There is no such file.
             ChangedFileError: The file has another version.
             OSError: The file is larger than `most`; `errno` is EFBIG.
-            StoreError: The store does not answer, or refuses.
         """
 
     def read(self, *, version: str | None = None, most: int | None = None) -> bytes:
@@ -228,31 +228,21 @@ class Location(ABC):
 
     @abstractmethod
     def open(self) -> OpenLocation:
-        """Open the file to read it at any offset.
-
-        Raises:
-            PathError: The file cannot be opened.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Open the file to read it at any offset; a `PathError` if it cannot be opened."""
 
     @abstractmethod
     def open_ranges(self) -> Ranges:
         """Return random access to the files of this folder."""
 
     def copy_once(self, make_folder: Callable[[], Path]) -> tuple[Path, Entry | None]:
-        """Return a local path of the file, and what was copied.
+        """Return a local copy of the file, and the original in its current version; None for a local file.
 
         Args:
             make_folder: Called before the file is copied; returns the folder for the copy.
 
-        Returns:
-            The copy and its original in the version of now; or the path itself and None for a local file.
-
         Raises:
             NoSuchPathError: There is no such file.
             ChangedFileError: The file changed while it was copied.
-            StoreError: The store does not answer, or refuses.
-            WriteError: The disk is full, or fails.
         """
         local = make_folder() / self.name
         data, version = self.fetch()
@@ -277,14 +267,12 @@ class Location(ABC):
 
         Args:
             is_needed: Whether to copy a file, by its path within the folder.
-            list_needed: Returns the paths of files to copy, of which some may not exist, for locations
-                that cannot be listed. Called with the copy, again and again until it returns no new path.
+            list_needed: Returns the paths of files to copy, for locations that cannot be listed; some need
+                not exist. Called with the copy, again and again until it returns no new path.
 
         Raises:
             NoSuchPathError: There is no such file in the folder.
             ChangedFileError: The files change again and again while they are copied.
-            StoreError: The store does not answer, or refuses.
-            WriteError: The disk is full, or fails.
         """
         for attempt in range(_MAX_ATTEMPTS):
             found = [each for each in self.list() if is_needed(each.name)]
@@ -311,8 +299,6 @@ class Location(ABC):
             PathError: The name of a file is not a path within the folder.
             NoSuchPathError: A file was deleted.
             ChangedFileError: A file has another version by now.
-            StoreError: The store does not answer, or refuses.
-            WriteError: The disk is full, or fails.
         """
         for entry in entries:
             local = target / self._check_name(entry.name)
@@ -328,26 +314,13 @@ class Location(ABC):
     # Writing.
 
     def refuse_read_only(self, advice: str = "") -> None:  # noqa: B027 - some can always be written
-        """Refuse a location that cannot be written, or a whole bucket.
-
-        Args:
-            advice: Which name to choose in a bucket, if not any.
-
-        Raises:
-            PathError: It is one.
-        """
+        """Refuse a location that cannot be written, or a whole bucket, for which `advice` names a path."""
 
     def refuse_output(self, *, overwrite: bool) -> None:
-        """Refuse an output file that exists, or that cannot be written, before any work is done.
-
-        Raises:
-            PathError: It exists, and `overwrite` is False; or it cannot be written.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Refuse an output file that cannot be written, or exists without `overwrite`."""
         # With `overwrite` too: access is checked before any work is done.
         if self.look_up() is not None and not overwrite:
-            advice = "Choose another name, or overwrite it: `overwrite=True`."
-            raise PathError("already exists", path=self.path, advice=advice)
+            raise make_existing(self.path)
 
     @abstractmethod
     def write(self, data: bytes, *, over: str | None = None, syncs_folder: bool = True) -> bool:
@@ -359,32 +332,18 @@ class Location(ABC):
             over: Version of the file that is replaced, `ABSENT` for none; None replaces any. The result is
                 False if the file has another version. All writers of the file must pass one.
             syncs_folder: Whether the name of the file survives a loss of power, on a disk.
-
-        Raises:
-            WriteError: The disk is full, or fails.
-            StoreError: The store does not answer, or refuses.
         """
 
     @abstractmethod
     def write_file(self, file: Path) -> None:
-        """Write a file of any size with the content of a local file; it appears when it is complete.
-
-        Raises:
-            WriteError: The disk is full, or fails.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Write a file of any size with the content of a local file; it appears when it is complete."""
 
     def can_copy(self, num_bytes: int) -> bool:
         """Return whether `copy_from` copies a file of that size."""
         return num_bytes >= 0
 
     def copy_from(self, source: Self) -> None:
-        """Write this file with the content of another one; inside a store, the bytes stay there.
-
-        Raises:
-            NoSuchPathError: There is no such file.
-            StoreError: The store does not answer, or refuses.
-        """
+        """Write this file with the content of another one; inside a store, the bytes stay there."""
         self.write(source.read())
 
     @contextmanager
@@ -392,10 +351,6 @@ class Location(ABC):
         """Yield a local path for a large temporary file, which is at this location when the context ends.
 
         `makes_folder`: whether to make the folder of the file on a disk, if it does not exist.
-
-        Raises:
-            WriteError: The disk is full, or fails.
-            StoreError: The store does not answer, or refuses.
         """
         with scratch_folder(is_kept=False) as folder:
             yield folder / self.name
@@ -403,12 +358,9 @@ class Location(ABC):
 
     @contextmanager
     def creating(self, *, overwrite: bool) -> Iterator[AtomicFile]:
-        """Open an output file; it appears at the end, if there was no error.
+        """Open an output file, which appears at the end, if there was no error; see `refuse_output`.
 
-        Raises:
-            PathError: It exists, and `overwrite` is False; or it cannot be written.
-            WriteError: The disk is full, or fails.
-            StoreError: The store does not answer, or refuses; a file that is complete is kept on the disk.
+        If the store fails, a complete file is kept on the disk.
         """
         self.refuse_output(overwrite=overwrite)
         with scratch_folder() as folder:
@@ -419,36 +371,23 @@ class Location(ABC):
             self.write_file(local)
 
     def remove(self) -> None:
-        """Remove the file, if it exists.
-
-        Raises:
-            StoreError: The store does not answer, or refuses.
-        """
+        """Remove the file, if it exists."""
         self.parent.remove_files([self.name])
 
     @abstractmethod
     def remove_files(self, names: Iterable[str]) -> None:
-        """Remove files of this folder by name, those that exist.
-
-        Raises:
-            StoreError: The store does not answer, or refuses.
-        """
+        """Remove files of this folder by name, those that exist."""
 
     def remove_folder(self) -> None:
-        """Remove this folder with all files, if it exists.
-
-        Raises:
-            StoreError: The store does not answer, or refuses.
-        """
+        """Remove this folder with all files, if it exists."""
         self.remove_files([each.name for each in self.list()])
 
     def check_folder(self, kind: FolderKind, *, overwrite: bool) -> bool:
-        """Return whether an output folder is to be replaced, or raise an error if it may not be.
+        """Return whether an output folder exists and is replaced.
 
         Raises:
-            PathError: Something exists there that may not be replaced: anything but a folder of the kind, or
-                an empty one.
-            StoreError: The store does not answer, or refuses.
+            PathError: It must not be replaced: it exists without `overwrite`, or is anything but a folder of
+                the kind or an empty one.
         """
         self.refuse_read_only()
         found = [each.name for each in self.list()]
@@ -458,18 +397,14 @@ class Location(ABC):
             )
             raise PathError(f"contains objects, but is not {kind.word}", path=self.path, advice=advice)
         if found and not overwrite:
-            advice = "Choose another name, or overwrite it: `overwrite=True`."
-            raise PathError("already exists", path=self.path, advice=advice)
+            raise make_existing(self.path)
         return bool(found)
 
     @contextmanager
     def replacing_folder(self, kind: FolderKind, *, overwrite: bool) -> Iterator[Path]:
         """Yield a local folder for new files, which are in this folder when the context ends without error.
 
-        Raises:
-            PathError: The folder may not be replaced; see `check_folder`.
-            WriteError: The disk is full, or fails.
-            StoreError: The store does not answer, or refuses.
+        The folder must be one that `check_folder` allows to replace.
         """
         self.check_folder(kind, overwrite=overwrite)
         with scratch_folder() as made:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from penstock.errors import NoSuchPathError, OptionError
+from penstock.storage.remote_file import load_store
 from penstock.storage.request_threads import MAX_REQUESTS, call_ahead
-from penstock.storage.store_client import load_store
 from penstock.storage.store_path import SCHEMES, StorePath, is_store_path, parse_store_path
 
 MAX_FILE_BYTES: Final = 2**31 - 1
@@ -73,7 +73,7 @@ class NamedFiles(NamedTuple):
         return self._check(StorePath(folder.scheme, folder.bucket, key), name)
 
     def read_starts(self, names: Iterable[str], num_bytes: int) -> Iterator[bytes | None]:
-        """Yield the first bytes of each file; None where there is none, or where it is refused."""
+        """Yield the first bytes of each file; None for a file that does not exist, or is refused."""
         paths: list[str | None] = []
         for name in names:
             try:
@@ -186,7 +186,7 @@ def _try_to_read(path: str | None, stop: int | None) -> bytes | OSError | None:
 
 
 def explain(error: OSError) -> str:
-    """Return a description of what was found instead of a readable file."""
+    """Return a description of the object found instead of a readable file."""
     if isinstance(error, RefusedNameError):
         return str(error.strerror)
     return _REASONS.get(error.errno or 0) or f"a file that cannot be read ({error.strerror or error})"

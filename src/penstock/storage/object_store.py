@@ -211,19 +211,19 @@ def _refuse_unlisted(folder: StorePath) -> None:
 
 def put(path: StorePath, data: bytes) -> None:
     """Write an object, whether or not it exists."""
-    _refuse_read_only(path)
+    refuse_read_only(path)
     _repeat(path, lambda: obstore.put(_open(path), path.key, data, use_multipart=False))
 
 
 def copy(source: StorePath, target: StorePath) -> None:
     """Copy an object inside a bucket, whether or not the target exists; its bytes stay in the store."""
-    _refuse_read_only(target)
+    refuse_read_only(target)
     _repeat(source, lambda: obstore.copy(_open(source), source.key, target.key))
 
 
 def put_file(path: StorePath, file: Path) -> None:
     """Write an object with the content of a local file, in parts. The object appears when it is complete."""
-    _refuse_read_only(path)
+    refuse_read_only(path)
     _repeat(
         path,
         lambda: obstore.put(
@@ -239,12 +239,12 @@ def put_file(path: StorePath, file: Path) -> None:
 def put_if(path: StorePath, data: bytes, etag: str | None) -> bool:
     """Write an object if it does not exist, or if it is still a given version. Return whether it was written.
 
-    The data must differ from that of any other writer: an answer may be lost, and then it is the content of
-    the object that shows whether it was written.
+    The data must differ from the data of any other writer: an answer may be lost, and then the content of the
+    object shows whether it was written.
 
-    `etag`: version that the object must have; None writes it only if there is none.
+    `etag`: version that the object must have; None writes it only if there is no object.
     """
-    _refuse_read_only(path)
+    refuse_read_only(path)
 
     def write() -> bool:
         mode: Any = "create" if etag is None else {"e_tag": etag}
@@ -274,7 +274,7 @@ def delete(paths: Sequence[StorePath]) -> None:
     """Delete objects of one bucket; those that do not exist are left out."""
     for start in range(0, len(paths), 500):
         some = paths[start : start + 500]
-        _refuse_read_only(some[0])
+        refuse_read_only(some[0])
         _repeat(some[0], lambda some=some: _delete(some))  # type: ignore[misc]
 
 
@@ -289,7 +289,8 @@ def _delete(paths: Sequence[StorePath]) -> None:
                 continue
 
 
-def _refuse_read_only(path: StorePath) -> None:
+def refuse_read_only(path: StorePath) -> None:
+    """Refuse a path whose protocol cannot write."""
     if not path.is_writable:
         raise PathError(
             "cannot be written: HTTPS is read-only",

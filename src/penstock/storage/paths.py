@@ -19,8 +19,7 @@ from penstock.storage.compression import FIRST_BYTES, begins_with_record
 from penstock.storage.disk import Disk
 from penstock.storage.location import Location
 from penstock.storage.open_file import FileIdentity, OpenFile
-from penstock.storage.remote_file import RemoteFile
-from penstock.storage.store_client import load_store
+from penstock.storage.remote_file import RemoteFile, load_store
 from penstock.storage.store_path import (
     AnyPath,
     StorePath,
@@ -182,7 +181,7 @@ def refuse_irregular(path: AnyPath) -> None:
 
 
 def find_objects(path: StorePath) -> list[StorePath]:
-    """Return the objects that a path in a store names: itself, all below it, or those of a pattern."""
+    """Return the objects that a path in a store names: itself, all below it, or all matches of a pattern."""
     store = load_store(path)
     if path.key and store.look_up(path) is not None:  # also with a bracket, as local files
         return [path]
@@ -205,8 +204,8 @@ def _find_objects(path: StorePath) -> tuple[list[StorePath], bool]:
         return found, True
     folder = path if split_pattern(path) is None else None
     if folder is not None:  # of a pattern, all matches count
-        found = [each for each in found if _is_visible(each.relative_to(folder))]
-        found = [each for each in found if is_named_like_tfrecord(each.name)]
+        visible = (each for each in found if _is_visible(each.relative_to(folder)))
+        found = [each for each in visible if is_named_like_tfrecord(each.name)]
     if found:
         return found, False
     raise NoSuchPathError(
@@ -247,11 +246,7 @@ def _list_folder(folder: Path) -> list[Path]:
         entry
         for entry in folder.rglob("*")
         # Broken links and pipes count: opening them is an error instead of a silent gap.
-        if not entry.is_dir()
-        and not entry.name.startswith(_HIDDEN)
-        and not any(
-            part.startswith(".") or part == "quarantine" for part in entry.relative_to(folder).parts[:-1]
-        )
+        if not entry.is_dir() and _is_visible(entry.relative_to(folder).as_posix())
     )
     named = [file for file in files if is_named_like_tfrecord(file.name)]
     return named or [file for file in files if is_tfrecord(file)]

@@ -10,18 +10,26 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from itertools import groupby
+from types import ModuleType
 from typing import Final
 
-from penstock.errors import ChangedFileError, NoSuchPathError, StoreError
+from penstock.errors import ChangedFileError, NoSuchPathError, StoreError, importing
 from penstock.foundation.process import ProcessLock
 from penstock.storage.cache import CHUNK_BYTES, CachedObject, RangeCache
 from penstock.storage.object_version import NoRangesError, refuse_other_version
 from penstock.storage.open_file import FileIdentity
 from penstock.storage.request_threads import RANGE_BYTES, call_all, request_threads, wait
-from penstock.storage.store_client import load_store
 from penstock.storage.store_path import StorePath
 
 _RANGES_AHEAD: Final = 8
+
+
+def load_store(path: StorePath) -> ModuleType:
+    """Return `storage.object_store`, which needs `obstore`."""
+    with importing(f"{path.scheme}://", "cloud"):
+        from penstock.storage import object_store  # noqa: PLC0415 - obstore, which only stores need
+
+    return object_store
 
 
 class RemoteFile:
@@ -54,7 +62,7 @@ class RemoteFile:
 
     @property
     def identity(self) -> FileIdentity:
-        """Size of the object; a store has no modification times that are comparable to those of files."""
+        """Size of the object; modification times of objects cannot be compared with times of files."""
         return FileIdentity(self.size, 0, 0)
 
     @property
@@ -66,11 +74,7 @@ class RemoteFile:
         """Do nothing: each request demands the version of the object that was read first."""
 
     def use_cache(self, cache: RangeCache | None, version: str) -> None:
-        """Keep what is read on a local disk, and read what is there from it.
-
-        `cache`: the cache; None for none. `version`: identifies the content of the object; "" if nothing
-        does, and then nothing is kept.
-        """
+        """Read and keep chunks in a cache, if a `version` identifies the content of the object."""
         if cache is not None and version:
             self._cached = cache.find_object(self.path, self.size, version)
 

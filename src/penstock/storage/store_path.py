@@ -137,7 +137,7 @@ def parse_store_path(path: str | os.PathLike[str]) -> StorePath:
     has_query = scheme in _WEB and ("?" in key or "#" in key)
     if scheme in _WEB:
         key = unquote(key)  # a URL is written with %20; two dots cannot hide in %2e either
-    # Neither the bucket nor the key is shown: what was meant as a password may be in them.
+    # Neither the bucket nor the key is shown: they may contain a password.
     if "@" in bucket or has_query:
         raise OptionError(
             f"path that begins with {scheme}://",

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from penstock.errors import StoreError
 
 EMULATOR_NAME: Final = "STORAGE_EMULATOR_HOST"
-"""Variable by which the tools of Google find a server that stands in for theirs."""
+"""Variable by which the tools of Google find an emulator."""
 
 CREDENTIALS: Final = {
     "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -103,7 +103,7 @@ _GOOGLE_ACCOUNTS: Final = (
     "GOOGLE_SERVICE_ACCOUNT_PATH",
     "GOOGLE_SERVICE_ACCOUNT_KEY",
 )
-"""Variables that name an account; without one, a server that stands in for Google's needs no signature."""
+"""Variables that name an account; without one, requests to an emulator are not signed."""
 
 # Names that the Azure command line reads, and those that the client reads.
 _AZURE_NAMES: Final = {

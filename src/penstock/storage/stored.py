@@ -24,6 +24,7 @@ from penstock.storage.object_store import (
     put,
     put_file,
     put_if,
+    refuse_read_only,
 )
 from penstock.storage.object_version import StoreObject
 from penstock.storage.remote_file import RemoteFile
@@ -95,7 +96,7 @@ class Stored(Location):
         return _StoreRanges(self._path)
 
     def copy_once(self, make_folder: Callable[[], Path]) -> tuple[Path, Entry | None]:
-        """Return a copy of the object, and what was copied; see `Location.copy_once`."""
+        """Return a copy of the object, and the original; see `Location.copy_once`."""
         local = make_folder() / self.name
         remote = RemoteFile(self._path)
         try:
@@ -143,12 +144,7 @@ class Stored(Location):
 
     def refuse_read_only(self, advice: str = "") -> None:
         """Refuse a location that cannot be written, or a whole bucket."""
-        if not self._path.is_writable:
-            raise PathError(
-                "cannot be written: HTTPS is read-only",
-                path=self._path,
-                advice="Pass a path that begins with s3://, gs:// or az://, or a local one.",
-            )
+        refuse_read_only(self._path)
         if not self._path.key:
             advice = advice or f"Choose a name in it: {self._path}/NAME."
             raise PathError("is a whole bucket", path=self._path, advice=advice)
