@@ -348,16 +348,15 @@ class Split(SplitReader):
         Example:
             `model.fit(pets["train"].to_tf_graph(pipeline, batch_size=64, shuffle=True, last="drop"))`
         """
-        from penstock.bridge.graph.files import find_source  # noqa: PLC0415 - with TensorFlow
-        from penstock.bridge.graph.program import make_program  # noqa: PLC0415
+        from penstock.bridge.graph.program import find_source, make_program  # noqa: PLC0415 - with TensorFlow
 
         with importing("to_tf_graph()", "tensorflow"):
-            from penstock.bridge.graph.tensorflow import make_dataset  # noqa: PLC0415
+            from penstock.bridge.tensorflow import run_program  # noqa: PLC0415
 
         program = make_program(find_source(self.as_source(), self._payload), pipeline, options)
         if pipeline.assembly.augments:
             _log.warning("to_tf_graph(): augmentation is left out; loader(…).to_tf() augments")
-        return make_dataset(program.statements)
+        return run_program(program.statements)["dataset"]
 
     def to_grain(self, fields: Iterable[str] | None = None) -> Any:
         """Return a `grain.sources.RandomAccessDataSource` of the samples, for `grain.MapDataset.source`.

@@ -82,7 +82,6 @@ HEAVY = {
     "tensorflow": (
         "bridge.tensorflow",
         "bridge.tensorflow_layout",
-        "bridge.graph.tensorflow",  # to_tf() and to_tf_graph()
         "export.saved_model",
         "export.serve_rows",
     ),

@@ -22,9 +22,8 @@ from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
 from penstock.transform.assembly import Faults
 from penstock.transform.builder import WholeBatch
-from penstock.transform.cast import align
 from penstock.transform.draws import Draws
-from penstock.transform.output import Output
+from penstock.transform.output import Output, align
 from penstock.transform.padding import step_shape
 from penstock.transform.pipeline import refuse_no_inputs
 

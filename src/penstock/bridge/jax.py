@@ -25,8 +25,7 @@ from penstock.bridge.outputs import (
 )
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
-from penstock.transform.cast import cast
-from penstock.transform.output import Output
+from penstock.transform.output import Output, cast
 
 if TYPE_CHECKING:
     from penstock.batch.batch_plan import Ticket

@@ -1,16 +1,17 @@
-"""Batches as a `tf.data.Dataset`.
+"""Batches as a `tf.data.Dataset`, and generated programs that call TensorFlow.
 
 In: a `Loader`. Out: a `tf.data.Dataset` of its batches. The threads of the loader make the tensors, ahead of
-the consumer; large arrays share the memory of the loader.
+the consumer; large arrays share the memory of the loader. In: statements. Out: the values that they bind.
 """
 
 from __future__ import annotations
 
+import ast
 import atexit
 import gc
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -22,6 +23,7 @@ from tensorflow.python.data.ops.iterator_ops import OwnedIterator
 from penstock.bridge.outputs import Arrangement, Structure
 from penstock.bridge.position import PositionTracker, TrackedIteration, get_tracker
 from penstock.bridge.tensorflow_layout import Layout, Parts
+from penstock.codegen.interpreter import Interpreter, Scope
 from penstock.errors import StateError
 from penstock.transform.output import Output
 
@@ -282,6 +284,14 @@ def _wait_for_end(seconds: float) -> None:
 
 def _begins_whole(tracker: PositionTracker, position: tuple[int, int]) -> bool:
     return position == (tracker.whole_iteration(position[0]).start, 0)
+
+
+def run_program(statements: Iterable[ast.stmt]) -> Scope:
+    """Run a generated program by calling TensorFlow; return the values of its names."""
+    scope: Scope = {"tf": tf, "len": len}
+    # Functions contain no Python control flow over tensors that AutoGraph would have to rewrite.
+    Interpreter(scope, tf.autograph.experimental.do_not_convert).run(statements)
+    return scope
 
 
 def trace_predictions(model: Any, inputs: Mapping[str, Output], given: Any) -> None:

@@ -14,8 +14,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.transform.cast import align, convert
-from penstock.transform.output import STRINGS, Output
+from penstock.transform.output import STRINGS, Output, align, convert
 
 if TYPE_CHECKING:
     from penstock.batch.loader import Loader

@@ -14,8 +14,7 @@ from torch.utils.data import IterableDataset, get_worker_info
 
 from penstock.bridge.outputs import Arrangement, Structure, check_outputs
 from penstock.errors import NotPicklableError, OptionError
-from penstock.transform.cast import convert
-from penstock.transform.output import Output
+from penstock.transform.output import Output, convert
 
 if TYPE_CHECKING:
     from penstock.batch.iteration import Iteration

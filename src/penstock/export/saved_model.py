@@ -17,8 +17,8 @@ import tensorflow as tf
 
 from penstock.bridge.graph.program import write_fields
 from penstock.bridge.graph.site import Page
-from penstock.bridge.graph.tensorflow import run_program
 from penstock.bridge.keras_model import takes_array
+from penstock.bridge.tensorflow import run_program
 from penstock.codegen.program import define_function
 from penstock.errors import OptionError, WriteError
 from penstock.export.raw_inputs import (

@@ -21,8 +21,7 @@ from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import override
 from penstock.model.batch_predictor import describe_shape
 from penstock.model.logits import find_losses, name_loss
-from penstock.model.signature import find_outputs, is_graph, name_outputs
-from penstock.model.subclassed_model import call_on_symbols
+from penstock.model.signature import call_on_symbols, find_outputs, is_graph, name_outputs
 from penstock.model.task import Kind, Task, find_tasks
 from penstock.schema.scalar import find_labelled_rows
 from penstock.transform.category import Encode

@@ -25,8 +25,7 @@ from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest, list_choices, show
 from penstock.model.batch_predictor import can_feed, describe_shape, fits
 from penstock.model.class_outputs import name_output, read_tasks, refuse_output
-from penstock.model.signature import find_inputs, find_outputs, name_outputs
-from penstock.model.subclassed_model import call_on_symbols, record_inputs
+from penstock.model.signature import call_on_symbols, find_inputs, find_outputs, name_outputs, record_inputs
 from penstock.model.task import Task
 from penstock.transform.output import STRINGS, Output
 from penstock.transform.pipeline import Pipeline

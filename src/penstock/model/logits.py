@@ -14,8 +14,7 @@ import numpy as np
 
 from penstock.bridge.keras_model import name_model, takes_array
 from penstock.errors import OptionError
-from penstock.model.signature import find_inputs, find_outputs, is_graph, name_outputs
-from penstock.model.subclassed_model import make_batch
+from penstock.model.signature import find_inputs, find_outputs, is_graph, make_batch, name_outputs
 from penstock.model.task import Task
 from penstock.transform.pipeline import Pipeline
 

@@ -22,12 +22,18 @@ from penstock.dataset import Dataset
 from penstock.errors import NonFiniteError, OptionError
 from penstock.foundation.wording import find_nearest
 from penstock.settings.training import TrainOptions
-from penstock.training.best_epoch import AveragedWeights, BestEpoch, DataLoss
+from penstock.training.callbacks import (
+    AveragedWeights,
+    BestEpoch,
+    DataLoss,
+    LossFault,
+    LossGuard,
+    explain_fault,
+)
 from penstock.training.checkpoint import Checkpoint
 from penstock.training.defaults import count_epochs, find_patience
 from penstock.training.distribution import SharedLogs, Worker, WorkerLauncher, make_feed
 from penstock.training.history import DATA_LOSS, is_lower_better
-from penstock.training.loss_guard import LossFault, LossGuard, explain_fault
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.recorder import Recorder, StartCallback, StepReached, TrainingState
 from penstock.training.run_writer import RunWriter

@@ -17,11 +17,10 @@ import numpy as np
 from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
-from penstock.training.best_epoch import BestEpoch
+from penstock.training.callbacks import BestEpoch, LossFault
 from penstock.training.checkpoint import Checkpoint
 from penstock.training.distribution import Worker
 from penstock.training.history import DATA_LOSS, VALIDATION_LOSS
-from penstock.training.loss_guard import LossFault
 from penstock.training.progress import TrainingProgress, Watcher
 from penstock.training.run_writer import RunWriter
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot

@@ -34,9 +34,8 @@ from penstock.transform.base import (
     need_fitted,
     refuse_gaps,
 )
-from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
-from penstock.transform.output import DTYPES, Output
+from penstock.transform.output import DTYPES, Output, align, can_cast, cast
 from penstock.transform.padding import step_shape, truncate_lists
 
 _WHOLE_LIMITS: Final = {

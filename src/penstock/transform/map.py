@@ -15,9 +15,8 @@ from penstock.columns import CodedColumn, CodedColumns, Ragged
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
 from penstock.transform.base import Arrays
-from penstock.transform.cast import align
 from penstock.transform.draws import Draws
-from penstock.transform.output import DTYPES, Output, describe_value
+from penstock.transform.output import DTYPES, Output, align, describe_value
 from penstock.transform.padding import truncate_lists
 
 MapFunction: TypeAlias = Callable[..., Mapping[str, Any]]

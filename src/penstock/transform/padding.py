@@ -32,9 +32,8 @@ from penstock.transform.base import (
     misfit,
     need_fitted,
 )
-from penstock.transform.cast import align, can_cast, cast
 from penstock.transform.draws import Draws
-from penstock.transform.output import Output
+from penstock.transform.output import Output, align, can_cast, cast
 
 Kept: TypeAlias = Literal["head", "tail"]
 

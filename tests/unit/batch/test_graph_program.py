@@ -7,8 +7,7 @@ import pytest
 import penstock as ps
 from graph_images import JPEGS, PNGS, open_images
 from graph_rows import fit_some, write_rows
-from penstock.bridge.graph.files import find_source
-from penstock.bridge.graph.program import make_program
+from penstock.bridge.graph.program import find_source, make_program
 from penstock.errors import OptionError, SchemaError
 from penstock.settings.loading import GraphOptions
 from penstock.transform import Augment, Encode, Image, Keep, Output, Pad, Scale, Tokenize

@@ -7,7 +7,7 @@ from fit_sources import fit, lists, numbers, run, strings
 from penstock.errors import FieldError, OptionError
 from penstock.fields import Bytes, Category, Image, Number, Sequence, Tensor, Text
 from penstock.transform import Keep, Output
-from penstock.transform.cast import align, can_cast, is_aligned
+from penstock.transform.output import align, can_cast, is_aligned
 from raising import containing, raises_with
 
 

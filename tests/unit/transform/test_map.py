@@ -8,7 +8,7 @@ import pytest
 from penstock.columns import Bytes, Dense, Ragged
 from penstock.errors import FieldError, OptionError, SchemaError, UnknownNameError
 from penstock.transform import Draws, Output, Pad
-from penstock.transform.cast import align
+from penstock.transform.output import align
 from penstock.transform.pipeline import Pipeline
 from raising import mentions, raises_with
 

@@ -1,6 +1,7 @@
 """A fitted pipeline over the files of a split as one program.
 
-In: files, schema, fitted pipeline, options. Out: statements that bind `dataset`, a `tf.data.Dataset`.
+In: files, schema, fitted pipeline, options. Out: statements that bind `dataset`, a `tf.data.Dataset`: they
+read the files, shuffle the records, and transform batches of them.
 """
 
 from __future__ import annotations
@@ -11,18 +12,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from penstock.batch.build import LoadedSplit
 from penstock.bridge.graph.category import write_encode, write_tokenize
-from penstock.bridge.graph.files import GraphSource, define_options, write_dataset
 from penstock.bridge.graph.image import write_image
 from penstock.bridge.graph.number import write_expand_date, write_keep, write_pad, write_scale
 from penstock.bridge.graph.site import Page, Site, refuse_field, tf
-from penstock.codegen.program import StatementBlock, Term, define_function
+from penstock.codegen.program import StatementBlock, Term, define_function, function
 from penstock.codegen.program_text import write_program
 from penstock.columns import Payload
 from penstock.errors import OptionError
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
-from penstock.settings.loading import GraphOptions
+from penstock.settings.loading import MOST_SHUFFLED, SHUFFLED_BYTES, GraphOptions
+from penstock.storage.store_path import make_absolute
 from penstock.transform.base import Transform
 from penstock.transform.category import Encode
 from penstock.transform.date import ExpandDate
@@ -69,7 +71,7 @@ class Program:
 
 
 def make_program(
-    source: GraphSource, pipeline: Pipeline, options: GraphOptions, file: str | None = "pipeline.json"
+    source: _GraphSource, pipeline: Pipeline, options: GraphOptions, file: str | None = "pipeline.json"
 ) -> Program:
     """Return the program that makes a pipeline's batches.
 
@@ -87,7 +89,7 @@ def make_program(
         page.most_values = sys.maxsize
     result = write_fields(page, source.schema, pipeline)
     top = StatementBlock()
-    define_options(top, source, options)
+    _define_options(top, source, options)
     if page.uses_file and file is not None:
         path = Term.name("pathlib").Path(Term.name("__file__")).with_name(file)
         top.define_constant("PIPELINE_FILE", None, path)
@@ -104,7 +106,7 @@ def make_program(
         *page.top.statements,
         *page.functions.values(),
         prepare,
-        *write_dataset(source, options),
+        *_write_dataset(source, options),
     )
     return Program(statements, page.uses_file)
 
@@ -159,3 +161,97 @@ def _write_parse(top: StatementBlock, page: Page, payload: Payload) -> Statement
         features = top.bind("FEATURES", page.features)
         block.bind("parsed", tf.io.parse_example(serialized, features))
     return block
+
+
+_COMPRESSIONS: Final = {"none": "", "gzip": "GZIP", "zlib": "ZLIB"}
+_READ_BYTES: Final = 8 << 20  # buffer size for each file
+
+
+@dataclass(frozen=True)
+class _GraphSource:
+    """The files that a generated pipeline reads.
+
+    Attributes:
+        paths: Paths of the files, in the order of their records.
+        compressions: Compression of each file: "none", "gzip" or "zlib".
+        payload: Whether records are Examples or SequenceExamples.
+        schema: Schema of the records.
+        record_bytes: Average size of a record.
+    """
+
+    paths: tuple[str, ...]
+    compressions: tuple[str, ...]
+    payload: Payload
+    schema: Schema
+    record_bytes: int
+
+
+def find_source(split: LoadedSplit, payload: Payload) -> _GraphSource:
+    """Return the files of a split."""
+    shards = split.rows.shards
+    if not len(split.rows):
+        raise OptionError(f"split {split.name!r}", expected="at least one record", got="an empty split")
+    for shard in shards:
+        if shard.index.damages:
+            raise OptionError(
+                f"split {split.name!r} as TensorFlow operations",
+                expected="intact files, as TensorFlow stops at the first damaged record",
+                got=f"{len(shard.index.damages)} damaged ranges in {shard.path}",
+                advice="Run 'penstock repair', or use loader(…).to_tf().",
+            )
+    num_bytes = sum(shard.index.identity.size for shard in shards)
+    return _GraphSource(
+        tuple(make_absolute(shard.path) for shard in shards),
+        tuple(shard.index.compression for shard in shards),
+        payload,
+        split.schema,
+        num_bytes // len(split.rows),
+    )
+
+
+def _define_options(top: StatementBlock, source: _GraphSource, options: GraphOptions) -> None:
+    """Write the constants for the files and the options."""
+    top.define_constant("FILES", list(source.paths))
+    if len(set(source.compressions)) > 1:
+        top.define_constant("COMPRESSIONS", [_COMPRESSIONS[each] for each in source.compressions])
+    top.define_constant("BATCH_SIZE", options.batch_size)
+    top.define_constant("SHUFFLE", options.shuffle)
+    top.define_constant("SEED", options.seed)
+    default = max(options.batch_size, min(MOST_SHUFFLED, SHUFFLED_BYTES // max(1, source.record_bytes)))
+    top.define_constant("SHUFFLE_RECORDS", options.shuffle_records or default)
+
+
+def _write_dataset(source: _GraphSource, options: GraphOptions) -> list[ast.stmt]:
+    """Write the statements that bind `dataset`: files, records, batches."""
+    is_mixed = len(set(source.compressions)) > 1
+    files = Term.name("FILES")
+    elements: Any = (files, Term.name("COMPRESSIONS")) if is_mixed else files
+    parameters = ("file", "compression") if is_mixed else ("file",)
+
+    def read(file: Term, compression: Term | None = None) -> Term:
+        kind: Any = _COMPRESSIONS[source.compressions[0]] if compression is None else compression
+        return tf.data.TFRecordDataset(file, compression_type=kind, buffer_size=_READ_BYTES)
+
+    mixed, stored, rest = StatementBlock(), StatementBlock(), StatementBlock()
+    dataset = mixed.bind("dataset", tf.data.Dataset.from_tensor_slices(elements))
+    dataset = mixed.bind("dataset", dataset.shuffle(Term.name("len")(files), seed=Term.name("SEED")))
+    reads = dataset.interleave(
+        function(*parameters, body=read),
+        cycle_length=16,
+        block_length=16,
+        num_parallel_calls=tf.data.AUTOTUNE,
+        deterministic=True,
+    )
+    mixed.bind("dataset", reads)
+    mixed.bind("dataset", dataset.shuffle(Term.name("SHUFFLE_RECORDS"), seed=Term.name("SEED")))
+    if is_mixed:
+        each = tf.data.Dataset.from_tensor_slices(elements)
+        stored.bind("dataset", each.interleave(function(*parameters, body=read), cycle_length=1))
+    else:
+        stored.bind("dataset", read(files))
+    rest.choose(Term.name("SHUFFLE"), mixed, stored)
+    rest.bind("dataset", dataset.batch(Term.name("BATCH_SIZE"), drop_remainder=options.last == "drop"))
+    prepare = Term.name("prepare")
+    rest.bind("dataset", dataset.map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True))
+    rest.bind("dataset", dataset.prefetch(tf.data.AUTOTUNE))
+    return rest.statements

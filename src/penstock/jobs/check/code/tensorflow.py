@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from penstock.bridge.graph.files import find_source
-from penstock.bridge.graph.program import make_program
+from penstock.bridge.graph.program import find_source, make_program
 from penstock.bridge.graph.site import find_default
 from penstock.columns import Payload
 from penstock.dataset import Dataset, open

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
 
-from penstock.bridge.graph.files import find_source
-from penstock.bridge.graph.program import make_program
+from penstock.bridge.graph.program import find_source, make_program
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError, PayloadError
 from penstock.jobs.check.code.keras import write_keras_model

@@ -10,7 +10,7 @@ from penstock.errors import OptionError
 from raising import containing, raises_with
 
 keras = pytest.importorskip("keras")
-from penstock.training.best_epoch import AveragedWeights, BestEpoch, DataLoss  # noqa: E402
+from penstock.training.callbacks import AveragedWeights, BestEpoch, DataLoss  # noqa: E402
 from penstock.training.snapshot import copy_array  # noqa: E402
 
 
