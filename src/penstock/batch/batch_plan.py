@@ -1,7 +1,7 @@
-"""Which records each batch of an epoch holds.
+"""The records of each batch of an epoch.
 
-In: an order, and how batches are cut from it. Out: `Ticket`s, one a batch, and the records of each. All of it
-is a pure function of the order: nothing depends on threads, or on earlier reads.
+In: an order, and options of its batches. Out: a `Ticket` per batch, and the records of each. Both are pure
+functions of the order: nothing depends on threads, or on earlier reads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from penstock.errors import OptionError
 from penstock.foundation.process import ProcessLock
 from penstock.read.order import Order, Picks, shard_slice
 
-# Positions whose records are found in one call, of small batches: finding the records of one batch is not
+# Positions whose records are found in one call, for small batches: finding the records of one batch is not
 # worth the wait for Python's lock after it.
 _CHUNK = 4_096
 
-# How many batches ahead reads are announced: enough to keep a disk busy, not so many that pages go again.
+# Reads are announced this many batches ahead: enough to keep a disk busy, and few enough for pages to stay.
 _AHEAD = 8
 
 
@@ -34,8 +34,8 @@ class Ticket(NamedTuple):
     Attributes:
         epoch: Epoch of the loader.
         step: Number of the batch in its epoch.
-        picks: Its records, where the plan knows them already.
-        ahead: Records that are read soon, where the plan knows them already.
+        picks: Records of the batch, if the plan knows them already.
+        ahead: Records that are read soon, if the plan knows them already.
         continues: Whether the next epoch follows in the same iteration, so that it can be read ahead.
     """
 
@@ -47,20 +47,20 @@ class Ticket(NamedTuple):
 
 
 class BatchPlan(Protocol):
-    """How an epoch is cut into batches."""
+    """Division of an epoch into batches."""
 
     @property
     def slots(self) -> int | None:
-        """How many records every batch has for this rank, if all have as many."""
+        """Number of records of each batch for this rank; None if it varies."""
 
     def num_steps(self, epoch: int) -> int:
-        """Return how many batches an epoch has."""
+        """Return the number of batches in an epoch."""
 
     def tickets(self, epoch: int, start: int) -> Iterator[Ticket]:
-        """Yield the batches of an epoch from one on."""
+        """Yield the batches of an epoch, beginning with batch `start`."""
 
     def picks(self, ticket: Ticket) -> Picks:
-        """Return the records of a batch that are this rank's."""
+        """Return the records of a batch for this rank."""
 
     @property
     def reads_stretches(self) -> bool:
@@ -76,10 +76,10 @@ class BatchPlan(Protocol):
 
 
 class FixedPlan:
-    """Batches of one size, but perhaps the last.
+    """Batches of one size, except perhaps the last.
 
-    Rank r of n takes places r·b//n to (r+1)·b//n of each global batch of b records, so that no record is
-    taken twice or left out, and no rank has more than one record more than another.
+    Rank r of n takes positions r·b//n to (r+1)·b//n of each global batch of b records, so that no record is
+    taken twice or left out, and the shares of two ranks differ by at most one record.
     """
 
     def __init__(
@@ -105,30 +105,30 @@ class FixedPlan:
 
     @property
     def slots(self) -> int | None:
-        """How many records every batch has for this rank, if all have as many."""
+        """Number of records of each batch for this rank; None if it varies."""
         if self._last == "short":
             return None
         return len(shard_slice(range(self._batch_size), *self._shard))
 
-    def num_steps(self, epoch: int) -> int:  # noqa: ARG002 - all epochs have as many
-        """Return how many batches an epoch has."""
+    def num_steps(self, epoch: int) -> int:  # noqa: ARG002 - all epochs are alike
+        """Return the number of batches in an epoch."""
         whole, rest = divmod(len(self._order), self._batch_size)
         return whole + (rest > 0 and self._last != "drop")
 
     def tickets(self, epoch: int, start: int) -> Iterator[Ticket]:
-        """Yield the batches of an epoch from one on."""
+        """Yield the batches of an epoch, beginning with batch `start`."""
         for step in range(start, self.num_steps(epoch)):
             yield Ticket(epoch, step)
 
     def picks(self, ticket: Ticket) -> Picks:
-        """Return the records of a batch that are this rank's."""
+        """Return the records of a batch for this rank."""
         return self._pick(ticket.epoch, *self._positions(ticket))
 
     def _positions(self, ticket: Ticket) -> tuple[int, int]:
-        """Return the first position of a batch that is this rank's, and the exclusive end."""
+        """Return the first position of a batch for this rank, and the exclusive end."""
         start = ticket.step * self._batch_size
         size = min(self._batch_size, len(self._order) - start)
-        # A padded batch is cut as if it were full: every rank then has as many slots as always.
+        # A padded batch is cut as if it were full: every rank then has its usual number of slots.
         mine = shard_slice(range(self._batch_size if self._last == "pad" else size), *self._shard)
         return start + min(mine.start, size), start + min(mine.stop, size)
 
@@ -154,7 +154,7 @@ class FixedPlan:
         return self._order.window_records or self._stretch
 
     def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:
-        """Return a batch some steps later; of blocks, the next window with the first batch of each."""
+        """Return a batch some steps later; for blocks, the next window with the first batch of each."""
         window, start = self._window, ticket.step * self._batch_size
         if window is None:
             return self._find_later(ticket)
@@ -166,7 +166,7 @@ class FixedPlan:
             found = [self._pick_sorted(ticket.epoch, start, self._end_window(before + 1, window))]
         else:
             before = self._find_window(start - 1, window) if start else -1
-        # Announced before: the window after the last one of the batch before; of an epoch, the first window.
+        # Announced before: the window after the last window of the previous batch, or the first of the epoch.
         return found + [picks for i in range(before + 2, last + 2) for picks in self._pick_window(ticket, i)]
 
     def _find_later(self, ticket: Ticket) -> list[Picks]:
@@ -189,14 +189,14 @@ class FixedPlan:
         return len(self._order) if is_last else (number + 1) * window
 
     def _count_windows(self, window: int) -> int:
-        # In an order of blocks, what does not fill a window belongs to the last one.
+        # In an order of blocks, records that do not fill a window belong to the last one.
         num_full, rest = divmod(len(self._order), window)
         return max(1, num_full + (rest > 0 and self._order.window_records is None))
 
     def _pick_window(self, ticket: Ticket, number: int) -> list[Picks]:
-        """Return the records of a window; the one after the last is the first one of the next epoch."""
+        """Return the records of a window; the last window is followed by the first one of the next epoch."""
         window, epoch = self._window or 1, ticket.epoch
-        # A last batch that is left out may be all that a window has.
+        # A window may consist only of a last batch that is left out.
         num_used = min(len(self._order), self.num_steps(epoch) * self._batch_size)
         if number > self._find_window(num_used - 1, window):
             if not ticket.continues:
@@ -205,14 +205,14 @@ class FixedPlan:
         return [self._pick_sorted(epoch, number * window, self._end_window(number, window))]
 
     def _pick_sorted(self, epoch: int, start: int, stop: int) -> Picks:
-        """Return the records at some positions that are this rank's, in stored order."""
+        """Return the records of this rank at some positions, in stored order."""
         # A last batch that is left out is not read.
         stop = max(start, min(stop, self.num_steps(epoch) * self._batch_size))
         picks = self._order.pick(epoch, start, stop)
         return Picks(np.sort(picks.rows[self._find_mine(start, stop)]))
 
     def _find_mine(self, start: int, stop: int) -> NDArray[np.bool_] | slice:
-        """Return which of the records at some positions are this rank's."""
+        """Return which of the records at some positions belong to this rank."""
         rank, world = self._shard
         if world == 1:
             return slice(None)
@@ -243,7 +243,7 @@ def join_picks(parts: Sequence[Picks]) -> Picks:
     )
 
 
-_PURPOSE = 0x6275  # of the order of batches in a window, apart from all other draws
+_PURPOSE = 0x6275  # of the draws for the order of batches in a window, separate from all other draws
 
 
 class BucketPlan:
@@ -253,12 +253,12 @@ class BucketPlan:
     come in a random order; otherwise short ones come first.
 
     Args:
-        order: Of the records.
-        lengths: Of every row, for each source of the order.
-        batch_size: How many records a batch has at most.
-        max_tokens: How many values; None for any number.
-        window: How many positions of the order are put into buckets together.
-        seed: Of the order of batches in a window; None leaves it.
+        order: Order of the records.
+        lengths: Lengths of all rows, for each source of the order.
+        batch_size: Maximum number of records of a batch.
+        max_tokens: Maximum number of values of a batch; None for any number.
+        window: Number of positions of the order that are put into buckets together.
+        seed: Seed of the order of batches in a window; None sorts them by length.
         shard: (rank, world).
     """
 
@@ -285,14 +285,14 @@ class BucketPlan:
         self._shard = shard
         self._num_windows = -(-len(order) // window)
         self._lock = ProcessLock()  # an epoch may be iterated by one thread and counted by another
-        self._firsts: dict[int, list[int]] = {}  # of an epoch: the first step of each window that is known
+        self._firsts: dict[int, list[int]] = {}  # by epoch: the first step of each window that is known
 
     def num_steps(self, epoch: int) -> int:
-        """Return how many batches an epoch has: all its windows are looked at, once."""
+        """Return the number of batches in an epoch, for which all its windows are cut once."""
         return self._first_steps(epoch)[-1]
 
     def tickets(self, epoch: int, start: int) -> Iterator[Ticket]:
-        """Yield the batches of an epoch from one on."""
+        """Yield the batches of an epoch, beginning with batch `start`."""
         firsts = self._first_steps(epoch, until=start)
         window = bisect_right(firsts, start) - 1
         step = firsts[window]
@@ -306,7 +306,7 @@ class BucketPlan:
                 step += 1
 
     def picks(self, ticket: Ticket) -> Picks:
-        """Return the records of a batch that are this rank's."""
+        """Return the records of a batch for this rank."""
         if ticket.picks is not None:
             return ticket.picks
         found = next(self.tickets(ticket.epoch, ticket.step), None)
@@ -315,11 +315,11 @@ class BucketPlan:
         return found.picks
 
     def ahead(self, ticket: Ticket, *, is_first: bool = False) -> list[Picks]:  # noqa: ARG002
-        """Return the records of its window with the first batch of each."""
+        """Return the records of a window with its first batch."""
         return [] if ticket.ahead is None else [ticket.ahead]
 
     def _first_steps(self, epoch: int, until: float = math.inf) -> list[int]:
-        """Return the first step of each window, up to one behind a step; in the end, the number of steps."""
+        """Return the first step of each window, up to one after `until`; at the end, the number of steps."""
         with self._lock:
             if epoch not in self._firsts:
                 if len(self._firsts) > 2:  # epochs that ended long ago
@@ -328,14 +328,14 @@ class BucketPlan:
             firsts = self._firsts[epoch]
             while firsts[-1] <= until and len(firsts) <= self._num_windows:
                 firsts.append(firsts[-1] + len(self._cut(epoch, len(firsts) - 1)[1]))
-            return firsts  # grows at its end alone
+            return firsts  # only grows at its end
 
     def _mine(self, picks: Picks, batch: NDArray[np.int64]) -> Picks:
         mine = shard_slice(range(len(batch)), *self._shard)
         return cut_picks(picks, batch[mine.start : mine.stop])
 
     def _cut(self, epoch: int, window: int) -> tuple[Picks, list[NDArray[np.int64]]]:
-        """Return the records of a window, and the batches as places among them."""
+        """Return the records of a window, and its batches as indices into the records."""
         start = window * self._window
         picks = self._order.pick(epoch, start, min(start + self._window, len(self._order)))
         lengths = self._lengths_of(picks)
@@ -358,7 +358,7 @@ class BucketPlan:
         return lengths
 
     def _cut_lengths(self, lengths: NDArray[np.int32]) -> list[int]:
-        """Return where batches begin and end among lengths that rise."""
+        """Return the boundaries of batches among ascending lengths."""
         cuts = [0]
         while cuts[-1] < len(lengths):
             begin = cuts[-1]
@@ -375,7 +375,7 @@ class BucketPlan:
 def check_shares(batch_size: int, number: int, sharers: str) -> None:
     """Refuse batches that cannot be shared equally.
 
-    `sharers`: what they are, for the error: "workers" or "devices".
+    `sharers`: name of the parties that share, for the error: "workers" or "devices".
     """
     if batch_size % number:
         above = -(-batch_size // number) * number

@@ -1,7 +1,7 @@
 """Decoded columns that are kept from one epoch to the next, in memory or in a file.
 
-In: a split, and how much may be kept. Out: a `CachedStore`, filled by one pass in stored order, which is the
-fastest; rows that do not fit are read again in each epoch.
+In: a split, and the maximum size of the cache. Out: a `CachedStore`, filled by one pass in stored order,
+which is the fastest; rows that do not fit are read again in each epoch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.columns import (
 from penstock.decode.losses import Losses
 from penstock.decode.reader import read_scattered
 from penstock.decode.row_columns import NativeRows, PlainColumns, RowColumns
-from penstock.errors import OptionError, WriteError
+from penstock.errors import FieldError, OptionError, WriteError
 from penstock.foundation.job_window import give_up_if_stopped
 from penstock.foundation.process import ProcessLock, usable_memory
 from penstock.read.order import Order
@@ -44,7 +44,7 @@ _PREFIX = ".penstock-cache-"
 
 
 def check_folder(folder: Path) -> None:
-    """Make a folder for a cache, unless it is there, and see that files can be written to it."""
+    """Create the folder of a cache if it does not exist, and check that files can be written to it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder, prefix=_PREFIX):
@@ -97,7 +97,11 @@ def interleave(columns: CodedColumns) -> dict[str, CodedColumn]:
     of one line for each value, which would take longer than decoding the record again. Lists and long strings
     stay as they are.
     """
-    texts = {name: each for name, each in columns.items() if type(each) is Bytes and _is_short(each)}
+    texts = {
+        name: each
+        for name, each in columns.items()
+        if type(each) is Bytes and int(each.sizes.sum()) <= _LARGEST_ROW * len(each)
+    }
     moved: dict[int, NDArray[Any]] = {}
     arrays = []
     for column in columns.values():
@@ -138,10 +142,6 @@ def _interleave_texts(texts: Mapping[str, Bytes], num_rows: int) -> dict[str, Co
     }
 
 
-def _is_short(column: Bytes) -> bool:
-    return int(column.sizes.sum()) <= _LARGEST_ROW * len(column)
-
-
 _log = logging.getLogger("penstock")
 
 _BLOCK_ROWS = 4096
@@ -151,6 +151,35 @@ _BLOCK_BYTES = 16 << 20
 def usual_cache_bytes() -> int:
     """Return a quarter of the memory."""
     return usable_memory() // 4
+
+
+def warn_of_size(split: str, num_kept: int, num_rows: int, most_bytes: int) -> None:
+    """Warn that a cache is too small for all records of a split."""
+    _log.warning(
+        "cache: %d of %d records of split %r fit into %d bytes; the others are read in each epoch",
+        num_kept,
+        num_rows,
+        split,
+        most_bytes,
+    )
+
+
+def merge_rows(held: CodedColumns, is_held: Mask, fresh: StoreColumns) -> StoreColumns:
+    """Return requested rows in order: those that a cache holds, and the others, which were read now."""
+    ours, theirs = np.flatnonzero(is_held), np.flatnonzero(~is_held)
+    if fresh.kept is not None:
+        theirs = theirs[fresh.kept]
+    order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
+    columns = take_rows(concat_rows([held, fresh.columns]), order)
+    faults: dict[int, FieldError] = {}
+    if fresh.faults:
+        index = np.argsort(order)[len(ours) :]  # of each fresh row in the merged columns
+        faults = {int(index[row]): error for row, error in fresh.faults.items()}
+    if fresh.kept is None:
+        return StoreColumns(columns, None, faults)
+    kept = is_held.copy()
+    kept[theirs] = True
+    return StoreColumns(columns, kept, faults)
 
 
 class _KeptRows(NamedTuple):
@@ -177,9 +206,9 @@ class CachedStore:
 
     Args:
         source: The split.
-        chosen: Which of its rows an epoch holds, in stored order.
-        most_bytes: How much may be kept.
-        folder: Where to keep it in a file, which has no name there and goes with the process; None is memory.
+        chosen: Rows of an epoch, in stored order.
+        most_bytes: Maximum size of the cache.
+        folder: Folder of the file of the cache, which has no name and ends with the process; None for memory.
     """
 
     def __init__(self, source: SplitSource, chosen: Order, most_bytes: int, folder: Path | None) -> None:
@@ -206,7 +235,8 @@ class CachedStore:
         indexes, is_kept = kept.find(rows)
         if is_kept.all():
             return StoreColumns(RowColumns(kept.storage, indexes))
-        return self._columns_of_both(rows, RowColumns(kept.storage, indexes[is_kept]), is_kept)
+        fresh = self._rest.columns(rows[~is_kept])
+        return merge_rows(RowColumns(kept.storage, indexes[is_kept]), is_kept, fresh)
 
     def native_rows(self, rows: NDArray[np.int64]) -> NativeRows | None:
         """Return some rows as the core reads them, if all rows of the split are held."""
@@ -217,7 +247,7 @@ class CachedStore:
 
     @property
     def is_slow(self) -> bool:
-        """Whether it pays to say ahead which rows are wanted."""
+        """Whether to announce rows before they are read."""
         return self._rest.is_slow
 
     def announce(self, rows: NDArray[np.int64]) -> None:
@@ -228,29 +258,16 @@ class CachedStore:
         elif not kept.is_whole:
             self._rest.announce(rows[~kept.find(rows)[1]])
 
-    def _columns_of_both(self, rows: NDArray[np.int64], cached: CodedColumns, is_kept: Mask) -> StoreColumns:
-        """Return rows: kept ones from the cache, the others from the files."""
-        ours, theirs = np.flatnonzero(is_kept), np.flatnonzero(~is_kept)
-        fresh, sound, _ = self._rest.columns(rows[theirs])
-        if sound is not None:
-            theirs = theirs[sound]
-        pieces = [cached, fresh]
-        order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
-        columns = take_rows(concat_rows(pieces), order)
-        if sound is None:
-            return StoreColumns(columns)
-        kept = is_kept.copy()
-        kept[theirs] = True
-        return StoreColumns(columns, kept)
-
     def _fill(self) -> _KeptRows:
-        """Read rows until there is no more room; return their columns and which they are."""
+        """Read rows until the cache is full; return the rows with their columns."""
         pieces: list[CodedColumns] = []
         rows: list[NDArray[np.int64]] = []
         num_bytes = num_read = 0
         for wanted in self._blocks():
             give_up_if_stopped()
-            columns, sound = self._read(wanted)
+            # Bad rows are not kept. Their error is raised when they are requested again.
+            losses = Losses("collect", len(wanted))
+            columns, sound = read_scattered(self._source.scatter, self._source.plan, losses, wanted)
             num_bytes += sum(column.nbytes for column in columns.values())
             if num_bytes > self._most_bytes:
                 break
@@ -258,16 +275,10 @@ class CachedStore:
             rows.append(wanted if sound is None else wanted[sound])
             num_read += len(wanted)
         if num_read < len(self._chosen):
-            _log.warning(
-                "cache: %d of %d records of split %r fit into %d bytes; the others are read in each epoch",
-                num_read,
-                len(self._chosen),
-                self._source.name,
-                self._most_bytes,
-            )
+            warn_of_size(self._source.name, num_read, len(self._chosen), self._most_bytes)
         if not pieces:
             return _KeptRows(PlainColumns({}, 0), np.empty(0, np.int64), is_whole=False)
-        # Joined in memory, then moved: for a moment the pieces are there twice.
+        # Joined in memory, then moved: for a moment, memory holds the pieces twice.
         joined = concat_rows(pieces)
         pieces.clear()
         kept = np.concatenate(rows)
@@ -281,8 +292,3 @@ class CachedStore:
         size = max(1, min(_BLOCK_ROWS, _BLOCK_BYTES // mean_bytes))
         for start in range(0, len(self._chosen), size):
             yield self._chosen.pick(0, start, min(start + size, len(self._chosen))).rows
-
-    def _read(self, wanted: NDArray[np.int64]) -> tuple[CodedColumns, Mask | None]:
-        # Bad rows are not kept. Their error is raised when they are requested again.
-        losses = Losses("collect", len(wanted))
-        return read_scattered(self._source.scatter, self._source.plan, losses, wanted)

@@ -1,7 +1,7 @@
 """A cache of prepared rows that grows during the first epoch; images are stored apart from other columns.
 
-In: a split, what prepares its columns, and how much may be stored. Out: a `ColumnStore`: rows are decoded
-when they are first requested, and taken from the cache from then on.
+In: a split, a function that prepares its columns, and the maximum size of the cache. Out: a `ColumnStore`:
+rows are decoded when they are first requested, and taken from the cache from then on.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from penstock.batch.cache import move_to_file
+from penstock.batch.cache import merge_rows, move_to_file, warn_of_size
 from penstock.batch.supply import DiskStore, SplitSource, StoreColumns
 from penstock.columns import CodedColumn, CodedColumns, Dense, Mask, Pictures, concat_rows, take_rows
 from penstock.errors import WriteError
@@ -23,10 +23,10 @@ from penstock.transform.assembly import Faults
 
 
 class HeldImages:
-    """Images in the order in which they came, field by field.
+    """Images in the order in which they were added, by field.
 
     Attributes:
-        num_loose_bytes: How large those are together that no `replace` has moved elsewhere.
+        num_loose_bytes: Total size of the images that no `replace` has moved elsewhere.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class HeldImages:
         self.num_loose_bytes = 0
 
     def add(self, columns: Mapping[str, Pictures]) -> dict[str, CodedColumn]:
-        """Put the images of some rows; return columns that refer to them."""
+        """Add the images of some rows; return columns that refer to them."""
         references: dict[str, CodedColumn] = {}
         for name, column in columns.items():
             images = self._images.setdefault(name, [])
@@ -46,11 +46,11 @@ class HeldImages:
         return references
 
     def loose(self) -> dict[str, CodedColumn]:
-        """Return all images that have come since the last `replace`."""
+        """Return all images that were added after the last `replace`."""
         return {name: Pictures(images[self._num_moved :]) for name, images in self._images.items()}
 
     def replace(self, moved: Mapping[str, CodedColumn]) -> None:
-        """Take others in the place of those that `loose` returned; more may have come since."""
+        """Replace the images that `loose` returned by copies; further images may have been added since."""
         count = 0
         for name, column in moved.items():
             count = len(column)
@@ -59,7 +59,7 @@ class HeldImages:
         self.num_loose_bytes = sum(column.nbytes for column in self.loose().values())
 
     def has(self, name: str) -> bool:
-        """Say whether a column is one of images."""
+        """Whether a field has images."""
         return name in self._images
 
     def take(self, name: str, references: Dense) -> Pictures:
@@ -69,11 +69,11 @@ class HeldImages:
 
 
 class Held:
-    """What a cache holds at one moment.
+    """Content of a cache at one moment.
 
     Attributes:
-        rows: Which rows, in the order in which they came.
-        columns: Of these rows, with references in the place of images.
+        rows: Numbers of the rows, in the order in which they were added.
+        columns: Columns of these rows, with references instead of images.
     """
 
     def __init__(self, rows: NDArray[np.int64], columns: CodedColumns, images: HeldImages) -> None:
@@ -84,13 +84,13 @@ class Held:
         self._rising = rows[self._order]
 
     def find(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Mask]:
-        """Return the places of rows among those that are held, and which of them are."""
-        places = np.minimum(np.searchsorted(self._rising, rows), len(self._rising) - 1)
-        return self._order[places], self._rising[places] == rows
+        """Return the index of each row in the cache, and which of the rows it holds."""
+        indexes = np.minimum(np.searchsorted(self._rising, rows), len(self._rising) - 1)
+        return self._order[indexes], self._rising[indexes] == rows
 
-    def take(self, places: NDArray[np.int64]) -> CodedColumns:
-        """Return the columns of rows by their places."""
-        taken = take_rows(self.columns, places)
+    def take(self, indexes: NDArray[np.int64]) -> CodedColumns:
+        """Return the columns of rows by their index in the cache."""
+        taken = take_rows(self.columns, indexes)
         return {
             name: self._images.take(name, cast("Dense", column)) if self._images.has(name) else column
             for name, column in taken.items()
@@ -99,15 +99,15 @@ class Held:
 
 _log = logging.getLogger("penstock")
 
-_FILE_BYTES = 64 << 20  # one mapping each, and a process has at most some ten thousand
-_DEAR = 64  # how many rows are joined in less time than it takes to decode one
+_FILE_BYTES = 64 << 20  # each file is a mapping, and a process has at most some ten thousand
+_JOINED_ROWS = 64  # joining this many rows takes less time than decoding one
 
 
 class Prepare(Protocol):
     """Runs the expensive part of a pipeline that is the same in every epoch."""
 
     def __call__(self, columns: CodedColumns, *, room_bytes: int) -> tuple[CodedColumns, Faults]:
-        """Return the columns, their images as `Pictures`, of no more than so many bytes."""
+        """Return the columns, with images as `Pictures`, limited to `room_bytes`."""
 
 
 class GrowingStore:
@@ -115,11 +115,10 @@ class GrowingStore:
 
     Args:
         source: The split.
-        num_rows: How many of its rows an epoch holds.
-        prepare: Prepares columns.
-        most_bytes: How much may be kept.
-        folder: Where to keep images in files, which have no names there and go with the process; None is
-            memory.
+        num_rows: Number of rows of an epoch.
+        prepare: Function that prepares columns.
+        most_bytes: Maximum size of the cache.
+        folder: Folder of files of images, which have no names and end with the process; None for memory.
     """
 
     def __init__(
@@ -140,36 +139,26 @@ class GrowingStore:
         self._is_open, self._is_moving = True, False
 
     def columns(self, rows: NDArray[np.int64]) -> StoreColumns:
-        """Return the columns of some rows; images that are held come as such, others may come encoded."""
+        """Return the columns of some rows; images of the cache are decoded, others may be encoded."""
         held = self._settle(rows)
         if held is None:
             return self._read(rows)
-        places, is_held = held.find(rows)
+        indexes, is_held = held.find(rows)
         if is_held.all():
-            return StoreColumns(held.take(places))
-        ours, theirs = np.flatnonzero(is_held), np.flatnonzero(~is_held)
-        fresh = self._read(rows[theirs])
-        if not len(ours):
-            return fresh
-        if fresh.kept is not None:
-            theirs = theirs[fresh.kept]
-        order = np.argsort(np.concatenate([ours, theirs]), kind="stable")
-        columns = take_rows(concat_rows([held.take(places[ours]), fresh.columns]), order)
-        placed = np.argsort(order)[len(ours) :]  # where each of theirs stands now
-        faults = {int(placed[row]): error for row, error in fresh.faults.items()}
-        is_held[theirs] = True
-        return StoreColumns(columns, None if fresh.kept is None else is_held, faults)
+            return StoreColumns(held.take(indexes))
+        fresh = self._read(rows[~is_held])
+        return merge_rows(held.take(indexes[is_held]), is_held, fresh) if is_held.any() else fresh
 
     def native_rows(self, rows: NDArray[np.int64]) -> None:
         """Return None: images are prepared by Python."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether it pays to say ahead which rows are wanted."""
+        """Whether to announce rows before they are read."""
         return self._rest.is_slow
 
     def announce(self, rows: NDArray[np.int64]) -> None:
-        """Say that these rows are wanted soon."""
+        """Announce rows that are read soon."""
         held = self._held
         self._rest.announce(rows if held is None else rows[~held.find(rows)[1]])
 
@@ -181,7 +170,7 @@ class GrowingStore:
                 if self._held is not None:
                     self._num_missed -= int(self._held.find(rows)[1].sum())
                 is_full = not self._is_open or self._num_known >= self._num_rows
-                if is_full or self._num_missed * _DEAR >= self._num_known:
+                if is_full or self._num_missed * _JOINED_ROWS >= self._num_known:
                     self._join()
             return self._held
 
@@ -193,7 +182,7 @@ class GrowingStore:
         self._pending, self._num_missed = [], 0
 
     def _read(self, rows: NDArray[np.int64]) -> StoreColumns:
-        """Read some rows, and keep what there is room for; the caller handles all faults."""
+        """Read some rows, and keep as many as fit; the caller handles all faults."""
         stored, sound, _ = self._rest.columns(rows)
         if not self._is_open:
             return StoreColumns(stored, sound)
@@ -206,7 +195,7 @@ class GrowingStore:
     def _keep(
         self, asked: NDArray[np.int64], rows: NDArray[np.int64], columns: CodedColumns, faults: Faults
     ) -> None:
-        """Keep the complete and new images among some rows, as many as there is room for."""
+        """Keep the complete and new images among some rows, as many as fit."""
         images = {name: column for name, column in columns.items() if isinstance(column, Pictures)}
         others = {name: column for name, column in columns.items() if name not in images}
         each = sum(column.nbytes for column in others.values()) / max(1, len(rows))
@@ -228,27 +217,21 @@ class GrowingStore:
             self._is_known[known] = True
             self._num_bytes += int(sizes[new].sum())
             if len(new):
-                # Of small columns a copy: what the batch gets is its own, to change.
+                # Small columns are copied: the consumer may change the arrays of the batch.
                 kept = {
-                    name: Pictures([column.images[row] for row in new.tolist()], _cut(column, new))
+                    name: Pictures(
+                        [column.images[row] for row in new.tolist()],
+                        None if column.present is None else column.present[new],
+                    )
                     for name, column in images.items()
                 }
                 put = {**take_rows(others, new), **self._images.add(kept)}
                 self._pending.append((rows[new], {name: put[name] for name in columns}))
             if not self._is_open:
-                self._warn()
-
-    def _warn(self) -> None:
-        _log.warning(
-            "cache: %d of %d records of split %r fit into %d bytes; the others are read in each epoch",
-            self._num_known,
-            self._num_rows,
-            self._source.name,
-            self._most_bytes,
-        )
+                warn_of_size(self._source.name, self._num_known, self._num_rows, self._most_bytes)
 
     def _move(self) -> None:
-        """Move images that came into memory to a file, once they are many."""
+        """Move images in memory to a file, once there are enough of them."""
         with self._lock:
             if self._folder is None or self._is_moving or self._images.num_loose_bytes < _FILE_BYTES:
                 return
@@ -267,7 +250,7 @@ class GrowingStore:
 
 
 def _size_of(images: Mapping[str, Pictures], row: int) -> float:
-    """Return how many bytes the images of a row take; infinity where one of them is not decoded."""
+    """Return the size of the images of a row in bytes; infinity if one of them is not decoded."""
     total = 0.0
     for column in images.values():
         image = column.images[row]
@@ -276,7 +259,3 @@ def _size_of(images: Mapping[str, Pictures], row: int) -> float:
         elif column.encoded is not None:
             return np.inf
     return total
-
-
-def _cut(column: Pictures, rows: NDArray[np.int64]) -> NDArray[np.bool_] | None:
-    return None if column.present is None else column.present[rows]

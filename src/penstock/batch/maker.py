@@ -58,7 +58,7 @@ class ArrayMaker(Protocol):
 
 
 class Transforming(ArrayMaker, Protocol):
-    """What a loader uses: the assembly of a pipeline, or stored values."""
+    """The steps of a loader: the assembly of a pipeline, or stored values."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -197,11 +197,11 @@ _Found: TypeAlias = tuple[Picks, Faults]
 
 
 class _Slice:
-    """What became of a slice of a batch.
+    """Result of the work on a slice of a batch.
 
     Attributes:
         picks: Rows that are in the arrays.
-        prepared: Rows that were read, and the errors of those that could not be prepared, by a cache or here.
+        prepared: Rows that were read, and the errors of rows that could not be prepared, by a cache or here.
         refused: Rows that a transform refused, each with its error, in the order in which they were found.
         error: Error that ended the work on the slice, or None.
         is_read: Whether its rows could be read, so that the error comes from a transform.

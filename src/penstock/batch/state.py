@@ -84,19 +84,13 @@ def _compare(what: str, expected: object, got: object) -> None:
     if isinstance(expected, Mapping) and isinstance(got, Mapping):
         for key in dict.fromkeys((*expected, *got)):
             _compare(f"{what}, {key!r}", expected.get(key), got.get(key))
-    elif expected != got and not (_is_sequence(expected) and _is_sequence(got) and _same(expected, got)):
+    elif expected != got:
+        if isinstance(expected, list | tuple) and isinstance(got, list | tuple) and [*expected] == [*got]:
+            return  # JSON has only lists
         advice = (
             "Load the state into a loader with the same data, pipeline and options as the one that made it."
         )
         raise _refuse(what, show(expected), show(got), advice)
-
-
-def _is_sequence(value: object) -> bool:
-    return isinstance(value, list | tuple)  # JSON has only lists
-
-
-def _same(expected: Any, got: Any) -> bool:
-    return list(expected) == list(got)
 
 
 def _refuse(what: str, expected: str, got: str, advice: str = "") -> StateError:

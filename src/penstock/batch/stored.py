@@ -1,6 +1,6 @@
-"""Batches of what is stored, where no pipeline says otherwise.
+"""Batches of stored values, for loaders without a pipeline.
 
-In: columns. Out: arrays of scalars and tensors as they are; texts, images and lists as their columns.
+In: columns. Out: arrays of scalars and tensors as stored; texts, images and lists as their columns.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ class StoredValues:
 
     @property
     def inputs(self) -> dict[str, Output]:
-        """What the inputs are, where they are arrays."""
+        """Inputs of a batch, by name."""
         return self._outputs("input")
 
     @property
     def targets(self) -> dict[str, Output]:
-        """What the targets are, where they are arrays."""
+        """Targets of a batch, by name."""
         return self._outputs("target")
 
     @property
     def weights(self) -> dict[str, Output]:
-        """What the weights are."""
+        """Weights of a batch, by name."""
         return self._outputs("weight")
 
     @property
     def dictionaries(self) -> dict[str, Any]:
-        """Nothing: strings stay strings."""
+        """Empty: strings stay strings."""
         return {}
 
     def measure(self, name: str) -> None:
-        """Return None: lengths are those of the stored lists."""
+        """Return None: the lengths are the stored lengths."""
 
     def check_schema(self, schema: Schema) -> None:
-        """Refuse another split whose values would not fit into the same arrays."""
+        """Refuse another split whose values do not fit into the same arrays."""
         for name in self.fields:
             mine, given = self.schema[name], schema[name]
             if _facts(mine) != _facts(given):
@@ -83,25 +83,25 @@ class StoredValues:
             raise refuse_no_inputs(())
 
     def fingerprint(self) -> str:
-        """Return what stands for the fingerprint of a pipeline."""
+        """Return a text that serves as the fingerprint of a pipeline."""
         return f"stored {self.schema.fingerprint()}"
 
     @property
     def augments(self) -> bool:
-        """Whether training batches differ from others: never."""
+        """Whether training batches are augmented: never."""
         return False
 
     @property
     def prepares(self) -> bool:
-        """Whether there is anything to prepare: never."""
+        """Whether `prepare` does anything: never."""
         return False
 
     def begin(self, num_rows: int, num_parts: int) -> WholeBatch:  # noqa: ARG002
-        """Return a batch in the making: its parts are joined as they are."""
+        """Return a batch in the making, whose parts are concatenated."""
         return WholeBatch(self, num_parts)
 
     def prepare(self, columns: CodedColumns, draws: Draws | None) -> tuple[CodedColumns, Faults]:  # noqa: ARG002
-        """Return the columns: there is nothing to do."""
+        """Return the columns unchanged."""
         return columns, {}
 
     def prepare_to_keep(
@@ -111,7 +111,7 @@ class StoredValues:
         augments: bool,  # noqa: ARG002
         room_bytes: int,  # noqa: ARG002
     ) -> tuple[CodedColumns, Faults]:
-        """Return the columns."""
+        """Return the columns unchanged."""
         return columns, {}
 
     def apply(self, columns: CodedColumns, num_rows: int, draws: Draws | None) -> StoredBatch:  # noqa: ARG002
@@ -127,16 +127,11 @@ class StoredValues:
         return parts["input"], parts["target"], parts["weight"]
 
     def _outputs(self, role: str) -> dict[str, Output]:
-        found = {}
-        for name in self.fields:
-            field = self.schema[name]
-            if field.role != role:
-                continue
-            found[name] = OUTPUTS[type(field)](name, field)
-        return found
+        fields = {name: self.schema[name] for name in self.fields if self._roles[name] == role}
+        return {name: OUTPUTS[type(field)](name, field) for name, field in fields.items()}
 
 
-# What a batch holds for each type of field.
+# Form of the values in a batch, by type of field.
 OUTPUTS: dict[type[Field], Callable[[str, Any], Output]] = {
     Number: lambda name, field: Output(name, field.dtype, ()),
     Category: lambda name, field: Output(name, field.dtype, ()),  # int64 or string

@@ -1,7 +1,7 @@
-"""Batches of rows that are read once, in order, such as raw data: what a loader is for records.
+"""Batches of rows that are read once, in order, such as raw data.
 
-In: a stream of blocks of rows, of any length. Out: batches in the order of the rows. Blocks and batches are
-made ahead by threads, within bounded windows; how many threads there are changes nothing.
+In: a stream of blocks of rows, of any length. Out: batches in the order of the rows. Threads make blocks and
+batches ahead, within bounded windows; the result does not depend on their number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.read.order import Picks
 from penstock.transform.assembly import Faults
 
 _BLOCKS_AHEAD: Final = 3
-_MOST_BYTES: Final = 64 << 20  # of the batches that wait, and of the blocks
+_MOST_BYTES: Final = 64 << 20  # of batches that are ready, and of blocks
 
 
 class StreamBlock(Protocol):
@@ -33,10 +33,10 @@ class StreamBlock(Protocol):
 
     @property
     def columns(self) -> CodedColumns:
-        """Their columns by field."""
+        """Columns of the rows by field."""
 
     def __len__(self) -> int:
-        """Return how many rows; there may be none."""
+        """Return the number of rows, which may be 0."""
 
 
 _B = TypeVar("_B", bound=StreamBlock)
@@ -52,11 +52,11 @@ class BlockRange(NamedTuple, Generic[_B]):
 
 @dataclass(eq=False)
 class StreamTicket(Generic[_B]):
-    """A batch of a stream, to be made.
+    """A batch of a stream to make.
 
     Attributes:
-        ranges: Its rows.
-        faults: Faults of rows, by their number in the batch; filled while the batch is made.
+        ranges: Rows of the batch.
+        faults: Errors by row number in the batch; filled while the batch is made.
     """
 
     epoch: ClassVar[int] = 0
@@ -66,7 +66,7 @@ class StreamTicket(Generic[_B]):
 
     @property
     def num_rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return sum(each.stop - each.start for each in self.ranges)
 
 
@@ -74,10 +74,10 @@ class StreamBatch(NamedTuple, Generic[_B]):
     """A batch of a stream that is ready.
 
     Attributes:
-        ranges: The rows that it was made of.
+        ranges: Rows of the batch.
         inputs: Arrays by name; None if no row is left.
-        chosen: Which of the rows are in the arrays, as numbers among them.
-        faults: Faults of the other rows, by their number among them.
+        chosen: Numbers of the rows that the arrays contain.
+        faults: Errors of the other rows, by row number.
     """
 
     ranges: tuple[BlockRange[_B], ...]
@@ -86,7 +86,7 @@ class StreamBatch(NamedTuple, Generic[_B]):
     faults: Faults
 
     def by_block(self) -> Iterator[tuple[BlockRange[_B], NDArray[np.int64], Faults]]:
-        """Yield each range with its rows that are in the arrays, and its faults, as numbers in the block."""
+        """Yield each range with the rows that the arrays contain, and errors, by row number in the block."""
         first = 0
         for each in self.ranges:
             past = first + each.stop - each.start
@@ -106,12 +106,11 @@ def stream_batches(
 ) -> Generator[StreamBatch[_B]]:
     """Yield the rows of a stream in batches, in order; close the generator to end its threads.
 
-    `blocks`: functions that make the blocks. They are asked for in the thread of the caller: code of users
-    may be bound to theirs. Any thread may call one. `pipeline`: turns columns into arrays; its randomness has
-    no draws. `batch_size`: how many rows a batch has; the last may have fewer, and so have those in which
-    rows do not fit. `num_threads`: how many threads make blocks, and how many make batches. `most_faults`:
-    how many rows of a batch may not fit before it is given up, without arrays: where one is too many, the
-    first is enough.
+    `blocks`: functions that make the blocks. The iterator runs in the thread of the caller, to which code of
+    users may be bound; any thread may call the functions. `pipeline`: turns columns into arrays, without
+    random draws. `batch_size`: number of rows of a batch; the last batch, and batches with rows that do not
+    fit, have fewer. `num_threads`: number of threads that make blocks, and of threads that make batches.
+    `most_faults`: maximum number of rows of a batch that do not fit; with more, the batch has no arrays.
     """
     maker = Maker(StreamedRows[_B](most_faults), pipeline, None, LoaderMeter())
 
@@ -140,7 +139,7 @@ def stream_batches(
 def cut_batches(blocks: Iterator[_B], batch_size: int) -> Iterator[StreamTicket[_B]]:
     """Yield the rows of blocks in batches of one size; the last may be smaller.
 
-    A block without rows is part of a batch too, which accounts for the rows that were left out.
+    A block without rows is also part of a batch, which accounts for the rows that were left out.
     """
     held: list[BlockRange[_B]] = []
     num_rows = 0
@@ -154,14 +153,14 @@ def cut_batches(blocks: Iterator[_B], batch_size: int) -> Iterator[StreamTicket[
             held.append(BlockRange(block, start, len(block)))
             num_rows += len(block) - start
         if held and not num_rows:
-            yield StreamTicket(tuple(held))  # at once: a stream may have any number of such blocks
+            yield StreamTicket(tuple(held))  # immediately: a stream may have any number of such blocks
             held = []
     if held:
         yield StreamTicket(tuple(held))
 
 
 class _AbandonedBatchError(Exception):
-    """No row of a batch is left, or more do not fit than may."""
+    """No row of a batch is left, or too many rows do not fit."""
 
 
 class StreamedRows(Generic[_B]):
@@ -181,7 +180,7 @@ class StreamedRows(Generic[_B]):
         """Return the columns of some consecutive rows of a batch."""
         begin, end = int(picks.rows[0]), int(picks.rows[-1]) + 1
         parts = []
-        first = 0  # of a block, among the rows of the batch
+        first = 0  # row of the batch that is the first of the range
         for block, start, stop in ticket.ranges:
             low, high = max(begin, first), min(end, first + stop - start)
             if low < high:
@@ -191,11 +190,11 @@ class StreamedRows(Generic[_B]):
         return FetchedRows(concat_rows(parts), picks, {})
 
     def tolerates(self, num_faults: int) -> bool:
-        """Whether a batch can have so many rows that do not fit."""
+        """Whether a batch may have this number of rows that do not fit."""
         return num_faults <= self._most_faults
 
     def refuse(self, ticket: StreamTicket[_B], picks: Picks, faults: Faults, num_rows: int) -> None:
-        """Note rows that do not fit: the consumer decides about them, in the order of the stream."""
+        """Record rows that do not fit; the consumer handles them in the order of the stream."""
         ticket.faults.update({int(picks.rows[at]): error for at, error in faults.items()})
         if len(ticket.faults) > self._most_faults or len(ticket.faults) == num_rows:
             raise _AbandonedBatchError
@@ -207,12 +206,12 @@ class StreamedRows(Generic[_B]):
         picks: Picks | None,  # noqa: ARG002
         batch: Picks,  # noqa: ARG002
     ) -> Exception:
-        """Return an error as it is: it is about no row of the stream."""
+        """Return an error unchanged: it belongs to no row of the stream."""
         return error
 
 
 class _StreamJob(Generic[_B]):
-    """The making of a batch of a stream; one that is given up has no arrays."""
+    """The making of a batch of a stream; an abandoned batch has no arrays."""
 
     def __init__(self, job: BatchJob[StreamTicket[_B]], ticket: StreamTicket[_B]) -> None:
         self._job = job
