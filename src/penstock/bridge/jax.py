@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from penstock.batch.state import check_whole
 from penstock.bridge.outputs import (
-    Arrangement,
+    LoaderFeed,
     Padding,
     Sizes,
     Structure,
@@ -25,7 +25,7 @@ from penstock.bridge.outputs import (
 )
 from penstock.errors import FieldError, OptionError
 from penstock.foundation.wording import show
-from penstock.transform.output import Output, cast
+from penstock.transform.output import cast
 
 if TYPE_CHECKING:
     from penstock.batch.batch_plan import Ticket
@@ -62,7 +62,7 @@ class PutBatch(NamedTuple):
     arrays: tuple[dict[str, jax.Array], ...]
 
 
-class JaxFeed:
+class JaxFeed(LoaderFeed):
     """A loader for JAX: `for inputs, targets in feed: params = step(params, inputs, targets)`.
 
     Each iteration is the next epoch of the loader. A batch is `(inputs, targets)`, or
@@ -82,8 +82,7 @@ class JaxFeed:
     def __init__(
         self, loader: Loader, device: Any, prefetch: int, sizes: Sizes, structure: Structure = "dict"
     ) -> None:
-        self.loader = loader
-        self._arrangement = Arrangement.of(loader, structure)
+        super().__init__(loader, structure)
         self._device = device
         self._prefetch = prefetch
         self._sizes = sizes
@@ -94,25 +93,6 @@ class JaxFeed:
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         # The threads start now, before the first batch is requested.
         return self._read(self.loader.iterate(partial(self._prepare, self._find_dtypes())))
-
-    def __len__(self) -> int:
-        """Return the number of batches of a whole iteration."""
-        return len(self.loader)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position of the consumer as a small JSON object."""
-        return self.loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume at a saved state: the next iteration gives the remaining batches of its epoch.
-
-        Raises:
-            StateError: The state is not valid, or belongs to another data set, pipeline, order or batch size.
-        """
-        self.loader.load_state_dict(state)
-
-    def __repr__(self) -> str:
-        return f"JaxFeed({self.loader!r}, batches of {self._arrangement.describe()})"
 
     def _read(self, batches: Iteration) -> Iterator[tuple[Any, ...]]:
         """Yield batches; the threads stop at the end or when the iterator is dropped."""
@@ -147,7 +127,10 @@ class JaxFeed:
     def _prepare(self, dtypes: Mapping[str, str], made: MadeBatch) -> tuple[dict[str, NDArray[Any]], ...]:
         """Return the arrays of a batch as JAX accepts them; the threads of the loader call this."""
         padded = (
-            {name: self._pad(output, part[name]) for name, output in outputs.items()}
+            {
+                name: pad_array(part[name], output, self._paddings.get(name, Padding()), self._sizes)
+                for name, output in outputs.items()
+            }
             for part, outputs in zip(made.batch, self._outputs, strict=False)  # weights are optional
         )
         return self._cast(dtypes, tuple(padded), made.ticket)
@@ -161,9 +144,6 @@ class JaxFeed:
         else:  # each process holds its own part of the batch
             put = (jax.make_array_from_process_local_data(self._device, array) for array in arrays)
         return tuple({name: next(put) for name in part} for part in batch)
-
-    def _pad(self, output: Output, array: NDArray[Any]) -> NDArray[Any]:
-        return pad_array(array, output, self._paddings.get(output.name, Padding()), self._sizes)
 
     def _cast(
         self, dtypes: Mapping[str, str], batch: tuple[dict[str, NDArray[Any]], ...], ticket: Ticket

@@ -114,16 +114,12 @@ class ShareFeed(KerasFeed):
 
     Each worker loads its part of a batch. Together the parts are one array, with the rows of the batch
     of a single process. A batch that cannot be divided by the number of devices, the last of an epoch, is
-    loaded by each worker as a whole and computed by each device.
-
-    Args:
-        share: Loader of the part of this worker; its position is the position of the worker.
-        whole: Loader of whole batches.
-        mesh: The devices of all workers, on one axis.
+    loaded by each worker as a whole and computed by each device. The position of the loader `share`, which
+    loads the part of this worker, is the position of the worker. `mesh` has the devices of all workers on
+    one axis.
     """
 
     def __init__(self, share: Loader, whole: Loader, mesh: jax.sharding.Mesh) -> None:
-        """Check that the devices can share the batches."""
         super().__init__(share)
         self._whole = whole
         self._parts = NamedSharding(mesh, PartitionSpec(mesh.axis_names[0]))
@@ -137,7 +133,7 @@ class ShareFeed(KerasFeed):
                 got="another policy, which may leave records out",
                 advice="Run 'penstock repair' first.",
             )
-        self._last_rows = _count_last_rows(whole) % mesh.devices.size
+        self._last_rows = len(whole.where(whole.num_steps(0) - 1, 0)) % mesh.devices.size  # of the last batch
 
     def get_jax_iterator(self) -> Iterator[Any]:
         """Return the batches as arrays of all workers."""
@@ -198,8 +194,3 @@ class ShareFeed(KerasFeed):
 def _as_computed(array: NDArray[Any]) -> NDArray[Any]:
     """Return an array in the type in which JAX has it: 32 bits instead of 64, unless configured."""
     return np.asarray(array, jax.dtypes.canonicalize_dtype(array.dtype))
-
-
-def _count_last_rows(loader: Loader) -> int:
-    """Return the number of records of the last batch of an epoch."""
-    return len(loader.where(loader.num_steps(0) - 1, 0))

@@ -55,9 +55,8 @@ _MIN_SIZE = 8
 class Sizes:
     """The sizes to which varying lengths are padded.
 
-    Args:
-        sizes: Sizes in any order; a length beyond the largest is padded to a multiple of it. None stands for
-            the powers of two from 8; an empty list leaves lengths unchanged.
+    Without given sizes, these are the powers of two from 8; an empty list leaves lengths unchanged. A length
+    beyond the largest is padded to a multiple of it.
 
     Example:
         >>> Sizes().find(9), Sizes([10, 50]).find(9), Sizes([10, 50]).find(120)
@@ -65,7 +64,6 @@ class Sizes:
     """
 
     def __init__(self, sizes: Iterable[int] | None = None) -> None:
-        """Check the sizes."""
         is_iterable = isinstance(sizes, Iterable) and not isinstance(sizes, str | bytes)
         numbers = list(sizes) if is_iterable and sizes is not None else []
         if (sizes is not None and not is_iterable) or not all(map(_is_size, numbers)):
@@ -202,6 +200,37 @@ class Arrangement:
             if outputs
         ]
         return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+
+
+class LoaderFeed:
+    """The batches of a loader, arranged for a framework.
+
+    Attributes:
+        loader: The loader.
+    """
+
+    def __init__(self, loader: Loader, structure: Structure = "dict") -> None:
+        self.loader = loader
+        self._arrangement = Arrangement.of(loader, structure)
+
+    def __len__(self) -> int:
+        """Return the number of batches of a whole iteration."""
+        return len(self.loader)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position of the consumer as a small JSON object."""
+        return self.loader.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume at a saved state: the next iteration gives the remaining batches of its epoch.
+
+        Raises:
+            StateError: The state is not valid, or belongs to another data set, pipeline, order or batch size.
+        """
+        self.loader.load_state_dict(state)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.loader!r}, batches of {self._arrangement.describe()})"
 
 
 def _choose_form(part: Mapping[str, Output], structure: Structure) -> _Form:

@@ -66,15 +66,14 @@ class SplitDatasource(Datasource):  # type: ignore[misc]
         return [
             ReadTask(
                 partial(_read, reopen, reference, self.fields, start, stop),
-                BlockMetadata(stop - start, self._count_bytes(start, stop), None),
+                BlockMetadata(
+                    stop - start, self._num_bytes * (stop - start) // max(1, self._starts[-1]), None
+                ),
                 schema=self._schema,
                 per_task_row_limit=per_task_row_limit,
             )
             for start, stop in _divide(self._starts, parallelism)
         ]
-
-    def _count_bytes(self, start: int, stop: int) -> int:
-        return self._num_bytes * (stop - start) // max(1, self._starts[-1])
 
 
 def _divide(starts: list[int], parallelism: int) -> Iterator[tuple[int, int]]:

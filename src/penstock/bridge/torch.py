@@ -5,14 +5,14 @@ In: a `Loader`. Out: its batches as tensors that share the memory of the loader.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from penstock.bridge.outputs import Arrangement, Structure, check_outputs
+from penstock.bridge.outputs import Arrangement, LoaderFeed, Structure, check_outputs
 from penstock.errors import NotPicklableError, OptionError
 from penstock.transform.output import Output, convert
 
@@ -28,7 +28,7 @@ def make_dataset(loader: Loader, structure: Structure = "dict") -> TorchFeed:
     return TorchFeed(loader, structure)
 
 
-class TorchFeed(IterableDataset):  # type: ignore[misc]
+class TorchFeed(LoaderFeed, IterableDataset):  # type: ignore[misc]
     """A loader as a torch data set: iterate over it, or pass it to `DataLoader(feed, batch_size=None)`.
 
     Pass `batch_size=None` to a `DataLoader`: the elements already are batches. Each iteration is the next
@@ -44,11 +44,6 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
         loader: The loader.
     """
 
-    def __init__(self, loader: Loader, structure: Structure = "dict") -> None:
-        super().__init__()
-        self.loader = loader
-        self._arrangement = Arrangement.of(loader, structure)
-
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         worker = get_worker_info()
         if worker is not None:
@@ -62,30 +57,11 @@ class TorchFeed(IterableDataset):  # type: ignore[misc]
             iter(self.loader), self._arrangement
         )  # the threads start now, before the first batch is requested
 
-    def __len__(self) -> int:
-        """Return the number of batches of a whole iteration."""
-        return len(self.loader)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return the position of the consumer as a small JSON object."""
-        return self.loader.state_dict()
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume at a saved state: the next iteration gives the remaining batches of its epoch.
-
-        Raises:
-            StateError: The state is not valid, or belongs to another data set, pipeline, order or batch size.
-        """
-        self.loader.load_state_dict(state)
-
     def __reduce__(self) -> NoReturn:
         raise NotPicklableError(
             "the batches of a Loader cannot be sent to another process, such as a worker of a DataLoader",
             advice="The threads of the loader make the batches: use DataLoader(…, num_workers=0).",
         )
-
-    def __repr__(self) -> str:
-        return f"TorchFeed({self.loader!r}, batches of {self._arrangement.describe()})"
 
 
 def _read(batches: Iteration, arrangement: Arrangement) -> Iterator[tuple[Any, ...]]:

@@ -26,7 +26,7 @@ from penstock.model.keras_predictor import KerasPredictor
 from penstock.storage.atomic import AtomicFile
 from penstock.training.members import average_models
 from penstock.training.run import Run
-from penstock.training.run_config import MOST_RUNS, OWN_MODEL, StoredModel, is_model_function, read_rebuilt
+from penstock.training.run_config import MOST_RUNS, OWN_MODEL, StoredModel, check_model_function, read_rebuilt
 from penstock.training.run_files import WEIGHTS_NAME
 from penstock.training.run_model import assign_weights, rebuild_model, save_weights, take_model
 from penstock.transform.map import MapFunction
@@ -70,13 +70,8 @@ def open_model(
     stored = list(parts.model.child("members").elements())
     if not 1 <= len(stored) <= MOST_RUNS:
         raise parts.model.child("members").refuse(f"1 to {MOST_RUNS} models", len(stored))
-    if len(stored) > 1 and model is not None and not is_model_function(model):
-        raise OptionError(
-            "model",
-            expected="a function that returns a new model for each member of the ensemble",
-            got="one model",
-            advice="Pass the function that builds it: `model=build`.",
-        )
+    if len(stored) > 1:
+        check_model_function(model)
     models = [
         _load(folder, name, each, parts, model)
         for name, each in zip(_name_weights(len(stored)), stored, strict=True)

@@ -276,12 +276,9 @@ def _refuse(site: Site, what: str) -> str:
 
 
 def encode_rows(inputs: Mapping[str, RawInput], rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return rows as the values of the tensors, in the form of a TensorFlow Serving request.
+    """Return rows as nested lists by tensor, as TensorFlow Serving takes them: bytes as `{"b64": "…"}`.
 
     `rows`: rows as dicts of values by field, with None for a missing value.
-
-    Returns:
-        Nested lists by name. Bytes are objects such as `{"b64": "…"}`.
     """
     return {name: _ENCODERS[each.part](each, rows) for name, each in inputs.items()}
 

@@ -41,7 +41,7 @@ def find_logits(
     `model`: the model; a subclassed one must have been built.
     """
     losses = find_losses(model, tasks)
-    tensors = _find_tensors(model, tasks)
+    tensors = name_outputs(model, tasks, find_outputs(model)) if is_graph(model) else {}
     probed: dict[str, Any] | None = None
     found = {}
     for name, task in tasks.items():
@@ -94,12 +94,6 @@ def _read_loss(loss: Any) -> bool | None:
     # Keras' own losses take probabilities if they are given by name or as functions.
     is_plain = isinstance(loss, str) or loss is getattr(keras.losses, name_loss(loss), None)
     return False if is_plain and name_loss(loss).endswith("crossentropy") else None
-
-
-def _find_tensors(model: keras.Model, tasks: Mapping[str, Task]) -> dict[str, Any]:
-    if not is_graph(model):
-        return {}
-    return name_outputs(model, tasks, find_outputs(model))
 
 
 def _read_graph(tensor: Any) -> bool | None:

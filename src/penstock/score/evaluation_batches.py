@@ -82,12 +82,9 @@ class EvaluationBatch:
 
 
 class EvaluationPipeline:
-    """A pipeline for evaluation: without weights, with row numbers, and with stored values on request.
+    """A pipeline for evaluation: without weights, with row numbers, and with stored values of some fields.
 
-    Args:
-        pipeline: The pipeline.
-        stored: Names of the fields whose stored values are requested.
-        is_applied: Whether batches have inputs and targets; otherwise they have all stored values.
+    A pipeline that is not applied makes batches of all stored values, without inputs and targets.
     """
 
     def __init__(self, pipeline: Pipeline, stored: Iterable[str] = (), *, is_applied: bool = True) -> None:
@@ -121,14 +118,7 @@ class EvaluationPipeline:
 
 
 class _EvaluationBuilder:
-    """A batch for evaluation in the making.
-
-    Args:
-        pipeline: The pipeline, which prepares columns even where it makes no batches.
-        inner: Batch of the pipeline in the making; None if only stored values are requested.
-        stored: Names of the fields whose stored values are requested; with no batch of the pipeline, all.
-        num_parts: Number of parts.
-    """
+    """A batch for evaluation in the making; `inner` is the batch of the pipeline, if it is applied."""
 
     def __init__(
         self, pipeline: Assembly, inner: BatchBuilder | None, stored: tuple[str, ...], num_parts: int
@@ -170,7 +160,7 @@ class _EvaluationBuilder:
 
 
 def fit_batch_size(pipeline: Pipeline) -> int:
-    """Return how many records to predict at once: up to 256 that fit into 16 MiB, at least 16."""
+    """Return the number of records to predict at once: up to 256 that fit into 16 MiB, at least 16."""
     num_bytes = sum(
         np.dtype(each.dtype).itemsize * prod(dim or _USUAL_LENGTH for dim in each.shape)
         for each in pipeline.inputs.values()

@@ -58,9 +58,8 @@ def average_defined(values: NDArray[np.float64]) -> NDArray[np.float64]:
 class Ranking:
     """Records sorted by score, once; records of equal score are one step of every curve.
 
-    Args:
-        truth: Whether each record is positive; at least one record.
-        scores: Score of each record; the higher, the more likely it is positive.
+    `truth`: whether each record is positive; at least one record. `scores`: the higher the score of a record,
+    the more likely it is positive.
     """
 
     def __init__(self, truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> None:

@@ -123,7 +123,7 @@ class Slicer:
     ) -> tuple[list[SliceGroup], int]:
         counts = np.bincount(codes, minlength=len(distinct))
         kept = np.argsort(-counts, kind="stable")[:MOST_VALUES]
-        texts = [] if self.is_by_length else [_decode(each) for each in self._codes]
+        texts = [] if self.is_by_length else [each.decode(errors="backslashreplace") for each in self._codes]
         groups = []
         for code in kept.tolist():
             value = distinct[code].item()
@@ -145,7 +145,3 @@ class Slicer:
             low, high = to_number(numbers[inside].min()), to_number(numbers[inside].max())
             groups.append(SliceGroup(None, present[inside], low, high))
         return groups
-
-
-def _decode(value: bytes) -> str:
-    return value.decode(errors="backslashreplace")

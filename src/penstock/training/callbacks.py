@@ -82,14 +82,8 @@ class AveragedWeights(keras.callbacks.Callback):  # type: ignore[misc]
 class BestEpoch(keras.callbacks.Callback):  # type: ignore[misc]
     """Keeps the weights of the best epoch, and stops training after `patience` epochs without improvement.
 
-    Its whole state is in its attributes, which a checkpoint holds.
-
-    Args:
-        monitor: Name of the metric in the logs. None, for a run without validation, takes the last epoch as
-            the best.
-        is_lower_better: Whether a lower value of the metric is better.
-        patience: Stop after this many epochs in a row without improvement, as Keras' `EarlyStopping` does;
-            None never stops.
+    Its whole state is in its attributes, which a checkpoint holds. Without a metric to monitor, the last
+    epoch is the best one; without `patience`, training is not stopped.
 
     Attributes:
         best: Value of the metric in the best epoch.

@@ -19,7 +19,7 @@ from penstock.model.logits import find_logits
 from penstock.model.task import Task
 from penstock.schema.date import DAY
 from penstock.settings.training import TrainOptions
-from penstock.training.members import MOST_PARTS_WEIGHT, PART_WEIGHT, MeanMetric
+from penstock.training.members import MOST_PARTS_WEIGHT, PART_WEIGHT, MeanMetric, WrappedMetric
 
 
 class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
@@ -59,7 +59,8 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         if not self.num_members:
             return self._lose(y_true, y_pred)
         num_outputs = y_pred.shape[1]
-        expected = ops.reshape(y_true, (-1, 1, self._num_values))
+        num_values = 1 if self.task.kind == "multiclass" else self.task.units  # of the target of a record
+        expected = ops.reshape(y_true, (-1, 1, num_values))
         each = self._lose(
             ops.repeat(expected, num_outputs, axis=1), ops.reshape(y_pred, (-1, self.task.units))
         )
@@ -71,11 +72,6 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
             loss += weight * ops.sum(each[:, self.num_members :], axis=-1)
         together = self._lose(y_true, ops.mean(y_pred[:, : self.num_members], axis=1))
         return loss + ops.stop_gradient(together - loss)
-
-    @property
-    def _num_values(self) -> int:
-        """Number of values of the target of one record."""
-        return 1 if self.task.kind == "multiclass" else self.task.units
 
     def _lose(self, y_true: Any, y_pred: Any) -> Any:
         """Return the loss of each row of predictions."""
@@ -107,30 +103,16 @@ class TaskLoss(keras.losses.Loss):  # type: ignore[misc]
         return values * ops.take(weights, codes, axis=0)
 
 
-class MetricInDays(keras.metrics.Metric):  # type: ignore[misc]
-    """An error of dates in days.
-
-    Attributes:
-        metric: The metric.
-        days: Days of one unit of the dates in a batch.
-    """
+class MetricInDays(WrappedMetric):
+    """An error of dates in days; `days` are the days of one unit of the dates in a batch."""
 
     def __init__(self, metric: keras.metrics.Metric, days: float) -> None:
-        super().__init__(name=metric.name, dtype=metric.dtype)
-        self.metric = metric
+        super().__init__(metric)
         self.days = days
 
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         """Add the records of a batch."""
         self.metric.update_state(y_true * self.days, y_pred * self.days, sample_weight)
-
-    def result(self) -> Any:
-        """Return the value of the metric."""
-        return self.metric.result()
-
-    def reset_state(self) -> None:
-        """Forget all records."""
-        self.metric.reset_state()
 
 
 class WarmupCosine(keras.optimizers.schedules.LearningRateSchedule):  # type: ignore[misc]

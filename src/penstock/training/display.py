@@ -46,8 +46,8 @@ class TrainingDisplay:
         size: Returns the size of the terminal; by default of the terminal behind `stream`.
         label: Name of the model, where several are trained; each line begins with it.
         keeps_epochs: Whether one line per epoch stays.
-        is_live: Whether there is a line that is overwritten, if the stream allows it; without it there is
-            one plain line per epoch, as in a pipe.
+        is_live: Whether a line is overwritten, if the stream allows it; otherwise there is one plain line per
+            epoch, as in a pipe.
     """
 
     def __init__(

@@ -181,8 +181,7 @@ class KerasFit:
     def _roll_back(self, fault: LossFault, failed: TrainingState) -> tuple[int, int]:
         """Restore the last step after which the weights were finite, by replaying from the last checkpoint.
 
-        Returns:
-            Epoch and step of the next batch.
+        Return epoch and step of the next batch.
         """
         moment = self.writer.checkpoints.load() or failed.first
         if moment is None:

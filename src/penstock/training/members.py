@@ -53,10 +53,9 @@ class Members(NamedTuple):
 
 
 def find_members(model: keras.Model, tasks: Mapping[str, Task]) -> Members | None:
-    """Return the members of a model; they share its layers.
+    """Return the members of a model, which share its layers.
 
-    Returns:
-        The members, or None if an output is not the mean of a layer named `…_members`.
+    Return None if an output is not the mean of a layer named `…_members`.
     """
     if not is_graph(model):
         return None
@@ -94,10 +93,9 @@ def _find_node(tensor: Any) -> tuple[Any, Any]:
 
 
 def without_part_outputs(model: keras.Model, tasks: Mapping[str, Task]) -> keras.Model:
-    """Return a model without the outputs of single inputs, which only training uses; it shares its layers.
+    """Return a model of the same layers without the outputs of single inputs, which only training uses.
 
-    Returns:
-        A model with the same outputs, or the model itself if it has no such outputs.
+    A model without such outputs is returned itself.
     """
     if not is_graph(model):
         return model
@@ -130,22 +128,12 @@ def _leave_out_parts(tensor: Any) -> Any:
     return _find_node(tensor)[0](layer(members))
 
 
-class MeanMetric(keras.metrics.Metric):  # type: ignore[misc]
-    """A metric of the mean prediction of the members.
+class WrappedMetric(keras.metrics.Metric):  # type: ignore[misc]
+    """Base class of metrics that pass changed values to another metric, and have its name and value."""
 
-    Args:
-        metric: The metric.
-        num_members: Number of members.
-    """
-
-    def __init__(self, metric: keras.metrics.Metric, num_members: int) -> None:
+    def __init__(self, metric: keras.metrics.Metric) -> None:
         super().__init__(name=metric.name, dtype=metric.dtype)
         self.metric = metric
-        self.num_members = num_members
-
-    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
-        """Add the records of a batch."""
-        self.metric.update_state(y_true, ops.mean(y_pred[:, : self.num_members], axis=1), sample_weight)
 
     def result(self) -> Any:
         """Return the value of the metric."""
@@ -154,6 +142,18 @@ class MeanMetric(keras.metrics.Metric):  # type: ignore[misc]
     def reset_state(self) -> None:
         """Forget all records."""
         self.metric.reset_state()
+
+
+class MeanMetric(WrappedMetric):
+    """A metric of the mean prediction of the members."""
+
+    def __init__(self, metric: keras.metrics.Metric, num_members: int) -> None:
+        super().__init__(metric)
+        self.num_members = num_members
+
+    def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
+        """Add the records of a batch."""
+        self.metric.update_state(y_true, ops.mean(y_pred[:, : self.num_members], axis=1), sample_weight)
 
 
 _ACTIVATIONS: Final = {"binary": "sigmoid", "multilabel": "sigmoid", "multiclass": "softmax"}

@@ -159,11 +159,8 @@ class StartCallback(keras.callbacks.Callback):  # type: ignore[misc]
 class Recorder(keras.callbacks.Callback):  # type: ignore[misc]
     """The last callback: restores the model in the middle of an epoch, writes files, reports progress.
 
-    Args:
-        journal: State of the run.
-        num_epochs: Number of epochs of the run.
-        pace: Seconds, or steps, between checkpoints.
-        stop_step: Step after which to stop, without writing or reporting anything.
+    `pace`: seconds, or steps, between checkpoints. `stop_step`: step after which to stop, without writing or
+    reporting anything.
     """
 
     def __init__(

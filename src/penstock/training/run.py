@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.errors import NotPicklableError, OptionError, StateError
+from penstock.errors import NotPicklableError, StateError
 from penstock.foundation.html import Html, display_safely, draw_curves, make_block, make_line, make_table
 from penstock.foundation.keras_backend import importing_keras
 from penstock.foundation.wording import count
@@ -25,7 +25,7 @@ from penstock.training.batch_fault import describe_batch_fault, find_batch_fault
 from penstock.training.history import list_metrics, pair_runs, read_history
 from penstock.training.left_out import LeftOutPart, describe_left_out, find_left_out
 from penstock.training.recorded_data import RecordedData, read_fields
-from penstock.training.run_config import RunConfig, is_model_function
+from penstock.training.run_config import RunConfig, check_model_function
 from penstock.training.run_files import (
     CONFIG_NAME,
     MEMBER_NAME,
@@ -175,14 +175,10 @@ def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunct
     folder = as_path(path)
     files = copy_run(folder)
     with naming_original(files, folder):
-        return _warn_of_fault(_open_folder(files, None if files == folder else folder, model, functions))
-
-
-def _warn_of_fault(run: Run) -> Run:
-    """Warn of a run, or an ensemble as a whole, that an earlier version trained or calibrated wrongly."""
-    if fault := find_batch_fault(run.config, run.pipeline, run.tasks.values()):
-        _log.warning("%s", describe_batch_fault(fault, run.folder, run.config))
-    return run
+        run = _open_folder(files, None if files == folder else folder, model, functions)
+        if fault := find_batch_fault(run.config, run.pipeline, run.tasks.values()):
+            _log.warning("%s", describe_batch_fault(fault, run.folder, run.config))
+        return run
 
 
 def _open_folder(
@@ -237,13 +233,7 @@ def _open_ensemble(
     """Open the members of an ensemble, and average them."""
     if read_result(folder)[0] != "finished":
         raise refuse_unfinished(folder)
-    if model is not None and not is_model_function(model):
-        raise OptionError(
-            "model",
-            expected="a function that returns a new model for each member of the ensemble",
-            got="one model",
-            advice="Pass the function that builds it: `model=build`.",
-        )
+    check_model_function(model)
     names = [MEMBER_NAME.format(each + 1) for each in range(config.ensemble or 0)]
     members = [
         _open_folder(folder / name, None if origin is None else origin / name, model, functions)

@@ -142,6 +142,17 @@ def is_model_function(model: Any) -> bool:
     return callable(model) and not hasattr(model, "predict_on_batch")
 
 
+def check_model_function(model: Any) -> None:
+    """Refuse a model where an ensemble needs a function; None, for built models, is accepted."""
+    if model is not None and not is_model_function(model):
+        raise OptionError(
+            "model",
+            expected="a function that returns a new model for each member of the ensemble",
+            got="one model",
+            advice="Pass the function that builds it: `model=build`.",
+        )
+
+
 def store_model(options: ModelOptions | None) -> StoredModel | Literal["own"]:
     """Return the entry `model` for options; None stands for a user's own model."""
     return OWN_MODEL if options is None else StoredModel(options.to_json())
@@ -209,10 +220,6 @@ def _read_model(table: JsonValue) -> StoredModel | Literal["own"]:
     return StoredModel(dict(table.object()), None if path is None else Path(path))
 
 
-def _read_facts(table: JsonValue) -> RunFacts:
-    return RunFacts.from_json(table.change(table.value, advice=_ADVICE))
-
-
 _LOADS: Final[Mapping[str, Callable[[JsonValue], Any]]] = {
     "source": _read_paths,
     "data": _read_paths,
@@ -225,7 +232,7 @@ _LOADS: Final[Mapping[str, Callable[[JsonValue], Any]]] = {
     "folds": _read_count("number"),
     "model": _read_model,
     "train": TrainOptions.from_json,
-    "facts": _read_facts,
+    "facts": lambda table: RunFacts.from_json(table.change(table.value, advice=_ADVICE)),
 }
 
 

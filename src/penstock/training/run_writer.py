@@ -24,11 +24,7 @@ class RunWriter:
 
     Attributes:
         folder: Folder of the run.
-        checkpoints: Checkpoints of the run.
-
-    Args:
-        folder: Folder of the run.
-        identity: Everything that a run which is resumed must have in common with this one.
+        checkpoints: Checkpoints of the run, with its identity: what a resumed run must share with it.
     """
 
     def __init__(self, folder: Path, identity: Mapping[str, object]) -> None:

@@ -288,13 +288,10 @@ class Assembly:
     def prepare(
         self, columns: CodedColumns, draws: Draws | None, outs: Mapping[str, NDArray[Any]] | None = None
     ) -> tuple[CodedColumns, Faults]:
-        """Run the expensive part of the transforms.
+        """Run the expensive part of the transforms; return the columns, and errors by row number.
 
         `outs`: arrays by output name, with a row for each row of the columns; a transform may write its
         output there.
-
-        Returns:
-            The columns, and the errors of rows by row number.
         """
         outs = outs or {}
         return self._prepare(

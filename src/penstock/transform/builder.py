@@ -72,13 +72,7 @@ class BatchBuilder(Protocol):
 
 
 class AssembledBatch:
-    """A batch of a pipeline in the making.
-
-    Args:
-        assembly: Steps from columns to arrays.
-        num_rows: Number of rows of the batch.
-        num_parts: Number of parts.
-    """
+    """A batch of a pipeline in the making."""
 
     def __init__(self, assembly: Assembly, num_rows: int, num_parts: int) -> None:
         self._assembly = assembly
@@ -228,12 +222,7 @@ class Preparing(Protocol):
 
 
 class WholeBatch:
-    """A batch whose parts are prepared one by one, and transformed together at the end.
-
-    Args:
-        transform: Turns columns into arrays.
-        num_parts: Number of parts.
-    """
+    """A batch whose parts are prepared one by one, and transformed together at the end."""
 
     def __init__(self, transform: Preparing, num_parts: int) -> None:
         self._transform = transform

@@ -178,7 +178,9 @@ class ExpandDate(Transform):
         self._keep(bins=check_count("ExpandDate", "bins", self.bins, 0, MAX_BINS))
         if self.fitted is not None:
             self.fitted.check()
-            self._keep(_time=self._make_time(self.fitted))
+            fill: Any = "mean" if self.fitted.fill is None else self.fitted.fill
+            options = {"missing": fill, "indicator": self.indicator, "bins": self.bins}
+            self._keep(_time=Scale(**options, fitted=self.fitted.time))
 
     def is_measured(self, field: Field) -> bool:  # noqa: ARG002
         """Whether fitting to a field needs its statistics."""
@@ -291,10 +293,6 @@ class ExpandDate(Transform):
         """Read one option from JSON or YAML."""
         given = super().load_option(name, value)
         return given if name != "missing" or isinstance(given, str) else str(given)  # a date of YAML
-
-    def _make_time(self, fitted: ExpandDateFit) -> Scale:
-        missing: Any = "mean" if fitted.fill is None else fitted.fill
-        return Scale(missing=missing, indicator=self.indicator, bins=self.bins, fitted=fitted.time)
 
 
 def _read_fill(text: str, unit: DateUnit) -> int:

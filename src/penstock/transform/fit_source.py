@@ -59,13 +59,9 @@ class FitData(Protocol):
 
 
 class SplitFit:
-    """The records of one split, as data to fit transforms on.
+    """The records of one split, or some of them, as data to fit transforms on.
 
-    Args:
-        source: The split.
-        known: Statistics from the manifest, by field name.
-        names: Fields whose statistics will be needed; those that are not known are measured in one pass.
-        rows: Records to fit on; all by default.
+    Statistics that the manifest has are known; the others are measured in one pass.
     """
 
     def __init__(

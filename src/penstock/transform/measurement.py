@@ -100,10 +100,7 @@ def _present_items(column: Column) -> NDArray[Any]:
 class FilledSource:
     """Records to fit on, in which missing values of a field are replaced by its default.
 
-    Args:
-        source: The records as stored.
-        field: The field, which has a default.
-        needs_quantiles: Whether quantiles are needed, which take a pass over the data.
+    Quantiles, if they are needed, take a pass over the data.
     """
 
     def __init__(self, source: FitSource, field: Field, *, needs_quantiles: bool) -> None:

@@ -167,18 +167,15 @@ def cast(
     records in `values`, for lists.
     """
     is_whole = values.dtype.kind in "iu" and dtype.lstrip("u").startswith("int")
-    if is_whole and values.size and not _fits(values, dtype):
-        raise _refuse(name, values, dtype, offsets)
+    if is_whole and values.size:
+        limits = np.iinfo(dtype)
+        if int(values.min()) < limits.min or int(values.max()) > limits.max:
+            raise _refuse(name, values, dtype, offsets)
     try:
         with np.errstate(over="raise"):
             return convert(values, dtype)
     except FloatingPointError:
         raise _refuse(name, values, dtype, offsets) from None
-
-
-def _fits(values: NDArray[Any], dtype: str) -> bool:
-    limits = np.iinfo(dtype)
-    return int(values.min()) >= limits.min and int(values.max()) <= limits.max
 
 
 def _refuse(name: str, values: NDArray[Any], dtype: str, offsets: NDArray[np.int64] | None) -> FieldError:

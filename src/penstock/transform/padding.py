@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
-from penstock.columns import CodedColumn, Column, Ragged
+from penstock.columns import CodedColumn, Ragged
 from penstock.foundation.json_form import JsonValue, Load, choice_of, list_of, optional
 from penstock.foundation.option_checks import check_choice, check_count, check_flag, check_real, refuse_option
 from penstock.foundation.wording import show
@@ -64,7 +64,7 @@ class Padded(Transform):
         """Return a function that gives the length of each row after truncation and padding."""
         if self.length is None and self.multiple is None:
             return None
-        return lambda column: self._widen(np.diff(_need_lists(column).offsets))
+        return lambda column: self._widen(np.diff(Ragged.of(column).offsets))
 
     def _widen(self, lengths: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return, for each length, the width of a batch whose longest row has that length."""
@@ -151,10 +151,6 @@ class Padded(Transform):
         longest, multiple = _find_longest(offsets), self.multiple or 1
         length = -(-longest // multiple) * multiple
         return length if self.length is None else min(length, self.length)
-
-
-def _need_lists(column: Column) -> Ragged:
-    return Ragged.of(column)
 
 
 def count_levels(field: Sequence) -> int:
@@ -249,7 +245,11 @@ class Pad(Padded):
             self._keep(dtype=check_dtype_name("Pad", self.dtype, _DTYPES))
         self._check_padding()
         if self.fitted is not None:
-            self._check_value(self.dtype or self.fitted.dtype)
+            dtype = self.dtype or self.fitted.dtype
+            limit = _RANGES.get(dtype)
+            if limit is not None and (self.value != int(self.value) or not -limit <= self.value < limit):
+                expected = f"a whole number in the range of {dtype}"
+                raise refuse_option("Pad", "value", expected, show(self.value))
 
     def fit(self, name: str, field: Field, source: FitSource) -> Pad:  # noqa: ARG002 - nothing is learned
         """Return the transform fitted to a field."""
@@ -316,8 +316,3 @@ class Pad(Padded):
             return None
         stored = {"kind": "keep", "is_list": True, "stored": fitted.dtype, "width": math.prod(fitted.shape)}  # type: ignore[arg-type]
         return {**stored, **self._list_step(output, self.value)}
-
-    def _check_value(self, dtype: str) -> None:
-        limit = _RANGES.get(dtype)
-        if limit is not None and (self.value != int(self.value) or not -limit <= self.value < limit):
-            raise refuse_option("Pad", "value", f"a whole number in the range of {dtype}", show(self.value))

@@ -48,7 +48,7 @@ def list_outputs(assembly: Assembly, notes: Mapping[str, str]) -> list[tuple[str
         origin[group.name] = (", ".join(group.members), "group")
     rows = []
     for role, outputs in zip(("input", "target", "weight"), assembly.outputs, strict=True):
-        rows += [_row(role, output, origin) for output in outputs.values()]
+        rows += [(output.name, role, output.describe(), *origin[output.name]) for output in outputs.values()]
     rows += [
         ("–", "–", "–", name, f"note: {why}" if name in assembly.fields else f"not fed: {why}")
         for name, why in notes.items()
@@ -63,10 +63,6 @@ def draw_table(assembly: Assembly, notes: Mapping[str, str]) -> str:
     widths = [max(len(row[column]) for row in shown) for column in range(5)]
     lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in shown)
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _row(role: str, output: Output, origin: Mapping[str, tuple[str, str]]) -> tuple[str, str, str, str, str]:
-    return output.name, role, output.describe(), *origin[output.name]
 
 
 def _fit(text: str) -> str:

@@ -80,10 +80,7 @@ def fit_assembly(
     """Fit a transform for each field of a data set, or of a split.
 
     `part`: two fractions, as for a loader, or rows: fit only on that part of the records. A target always has
-    the classes of all records.
-
-    Returns:
-        The assembly, and notes by field name: reasons why fields are left out, and warnings.
+    the classes of all records. The notes by field name are reasons why fields are left out, and warnings.
     """
     source = find_source(data, part)
     whole = source if part is None else find_source(data)
@@ -100,10 +97,10 @@ def fit_assembly(
         if each.is_measured(schema[name]) or isinstance(schema[name], Number)
     ]
     source.expect(measured, [name for name, each in chosen.items() if each.is_sampled(schema[name])])
-    fitted = {
-        name: _fit(name, each, whole if _has_classes(each, schema[name]) else source)
-        for name, each in chosen.items()
-    }
+    fitted = {}
+    for name, each in chosen.items():
+        has_classes = isinstance(each, Encode) and schema[name].role == "target"
+        fitted[name] = _fit(name, each, whole if has_classes else source)
     paths = [join_path("$.groups", name) for name in settings.groups]
     assembly = Assembly(schema, fitted, (), list(settings.groups.items()), paths)
     for name, each in fitted.items():
@@ -179,10 +176,6 @@ def _find_odd_values(source: SplitFit, name: str) -> str:
 
 def _is_vector(field: Field) -> bool:
     return field.role == "input" and isinstance(field, Tensor) and len(field.shape) == 1
-
-
-def _has_classes(transform: Transform, field: Field) -> bool:
-    return isinstance(transform, Encode) and field.role == "target"
 
 
 def fit_by_config(

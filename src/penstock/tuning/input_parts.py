@@ -210,12 +210,7 @@ class _Trials:
     The first one has all parts. Where nothing forbids it, it is the run itself up to its last checkpoint,
     from which the run continues if it keeps all parts.
 
-    Args:
-        plan: The plan with all parts.
-        parts: Fields of each part.
-        folder: Folder of the run.
-        watcher: Object that is notified of progress.
-        can_fit: Whether nothing but the model forbids that the first one is the run itself.
+    `can_fit`: whether nothing but the model forbids that the first one is the run itself.
     """
 
     def __init__(

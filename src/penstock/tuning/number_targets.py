@@ -122,13 +122,7 @@ def describe_choice(name: str, choice: NumberChoice) -> str:
 
 
 class _Trials:
-    """Short trainings, whose errors on the validation records are compared.
-
-    Args:
-        plan: The plan without the choices.
-        watcher: Object that is notified of trials.
-        can_try: Whether models may be trained.
-    """
+    """Short trainings with the plan, whose errors on the validation records are compared."""
 
     def __init__(self, plan: TrainPlan, watcher: Watcher, *, can_try: bool) -> None:
         self._plan = plan

@@ -93,8 +93,7 @@ def run_trial(
 ) -> Trial | None:
     """Train in a temporary folder, and predict the validation records.
 
-    Returns:
-        The trial; None if the loss or a prediction was not finite, or there is no validation.
+    Return None if the loss or a prediction was not finite, or without validation.
     """
     options = plan.options.replace(epochs=epochs, checkpoint_seconds=_NO_CHECKPOINTS)
     with tempfile.TemporaryDirectory(prefix="penstock-trial-") as folder:

@@ -84,13 +84,7 @@ def plain(numbers: Any) -> Any:
 
 
 class ImageFunction:
-    """Writes the function that decodes and resizes one image of a field.
-
-    Args:
-        site: The field in the program.
-        transform: Transform of the field.
-        formats: Formats of the images: "jpeg", "png" or both.
-    """
+    """Writes the function that decodes and resizes one image of a field, in JPEG, PNG or both."""
 
     def __init__(self, site: Site, transform: Image, formats: tuple[str, ...]) -> None:
         self._site = site
@@ -294,8 +288,7 @@ def _find_formats(site: Site, taken: tuple[str, ...]) -> tuple[str, ...]:
 def _check_formats(site: Site, data: Term, formats: tuple[str, ...], *, is_optional: bool) -> Term:
     """Refuse other formats: TensorFlow decodes some, but their size is not where JPEG and PNG have it.
 
-    Returns:
-        The images, without refused ones: the error of a decoder could come before the one of this check.
+    Return the images without refused ones: a decoder could raise an error before this check.
     """
     heads = [tf.strings.substr(data, 0, len(_FORMATS[each])).equals(_FORMATS[each]) for each in formats]
     is_known = heads[0] | heads[1] if len(heads) > 1 else heads[0]

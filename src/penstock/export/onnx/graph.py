@@ -50,10 +50,6 @@ class OnnxGraph:
     Attributes:
         inputs: Inputs by name.
         scope: Prefix of the names of new nodes, for readers of the graph.
-
-    Args:
-        inputs: Type and shape of each input, with rows, by name.
-        outputs: Names of the outputs, which no other value may have.
     """
 
     def __init__(self, inputs: Mapping[str, tuple[str, Shape]], outputs: Sequence[str]) -> None:
