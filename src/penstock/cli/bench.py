@@ -149,13 +149,7 @@ def _format_measurements(stats: LoaderStats) -> list[str]:
 class LoaderDisplay:
     """Shows what a loader does on a terminal, four times per second, from a separate thread.
 
-    Messages of the log are held until the display is gone.
-
-    Args:
-        is_wanted: Whether to show anything at all.
-        stream: The stream to write to; stderr by default.
-        clock: Returns the time in seconds.
-        size: Returns the size of the terminal; by default of the terminal behind `stream`.
+    Messages of the log are held until the display is gone. Without `is_wanted`, nothing is shown.
     """
 
     def __init__(

@@ -48,8 +48,7 @@ def end_work(status: int) -> None:
 class exit_on_interrupt:  # noqa: N801 - a context manager, named like a function
     """Context in which SIGINT ends the process at once; for imports of large modules, before any work.
 
-    Args:
-        stderr: File descriptor for the message, in case stderr is redirected meanwhile.
+    `stderr` is the file descriptor for the message, in case stderr is redirected meanwhile.
     """
 
     def __init__(self, stderr: int = 2) -> None:

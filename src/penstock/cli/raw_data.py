@@ -38,11 +38,7 @@ def read_raw(call: Call, known: ConvertTable | None, source: Any) -> RawData:
 
 
 def convert_raw(raw: RawData, out: Path, *, is_silent: bool = False) -> tuple[Dataset, list[str]]:
-    """Convert, and show the plan and the progress.
-
-    Returns:
-        The data set, and its warnings and notes.
-    """
+    """Convert, show the plan and the progress, and return the data set with its warnings and notes."""
     shown: list[str] = []
 
     def show_plan(plan: Plan) -> None:

@@ -203,12 +203,7 @@ def _encode(text: str) -> str:
 class ProgressBar:
     """Shows the progress of a job on stderr, if it is a terminal and the job takes longer than two seconds.
 
-    `with` erases the line when the job ends, even by an error.
-
-    Args:
-        label: Name of the job; the line begins with it.
-        stream: The stream to write to; stderr by default.
-        clock: Returns the time in seconds.
+    The line begins with `label`, the name of the job. `with` erases it when the job ends, even by an error.
     """
 
     def __init__(

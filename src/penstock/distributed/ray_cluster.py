@@ -355,7 +355,7 @@ def _connect(address: str | None) -> None:
         is_refused = isinstance(error, ConnectionError) and where not in ("auto", "local")
         raise _refuse_address(where, _NOT_ACCEPTED if is_refused else first_sentence) from error
     except Exception as error:
-        if type(error) is not Exception:  # Ray has no class of its own for a node that does not start in time
+        if type(error) is not Exception:  # Ray has no class for a node that does not start in time
             raise
         raise WorkerError(
             f"Ray did not start ({str(error).strip().splitlines()[0]})",

@@ -43,7 +43,7 @@ from penstock.storage.paths import locate
 
 _TASK_BYTES: Final = 32 << 20
 """Bytes of the source that a task encodes, at most about: a second of work, beside which Ray's few
-milliseconds per task do not count. A task has a run of its own, and fewer runs are read faster."""
+milliseconds per task do not count. Each task writes a run, and fewer runs are read faster."""
 _MIN_TASK_BYTES: Final = 1 << 20
 _TASKS_PER_WORKER: Final = 4  # of a small source, so that the last tasks end at about the same time
 _TASK_BLOCKS: Final = 8

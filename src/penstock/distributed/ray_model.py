@@ -2,7 +2,7 @@
 
 In: batches of a model in order. Out: the same batches with their predictions, each once and in order. The
 predictions of each group are also saved beside the output until that is complete, by a digest of model and
-inputs, so that a resumed run predicts only what is missing. The caller removes them after that.
+inputs, so that a resumed run predicts only missing groups. The caller removes them after that.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class _Group:
 
 
 class RayModel:
-    """Predicts batches on a cluster; `with` ends what is not done."""
+    """Predicts batches on a cluster; leaving the context cancels unfinished tasks."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The tasks of a conversion on Ray, as the workers run them.
 
 In: blocks of rows, or shards to write. Out: encoded rows in a run file and their small parts for the driver;
-digests; shards in a folder of their own, which the driver moves to the data set, or in the object store. All
+digests; shards in a separate folder, which the driver moves to the data set, or in the object store. All
 files are below one folder that all machines share. A task can be repeated: it writes files with new names, or
 shards whose bytes are the same.
 """
@@ -190,7 +190,7 @@ class PackedBlock:
     """A block of rows in a form that is sent to other processes.
 
     Attributes:
-        block: The block; that of raw rows is without its Arrow columns.
+        block: The block; a block of raw rows is without its Arrow columns.
         names: Names of all columns of raw rows, in their order.
         tables: Arrow columns of raw rows, by name, each as an IPC stream: an array that is a slice would be
             sent with the whole memory that it is a slice of.

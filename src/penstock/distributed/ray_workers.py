@@ -31,13 +31,10 @@ _STOP_SECONDS: Final = 5  # an actor that does not answer is left: its process e
 def connected(
     address: str | None, num_workers: int, num_devices: int | None
 ) -> Iterator[Callable[[], RayWorkers]]:
-    """Connect to a Ray cluster, unless this process is connected to one.
+    """Connect to a Ray cluster, unless this process is connected to one; yield what makes workers of a run.
 
-    `address`: address of the cluster; None for that in `RAY_ADDRESS`, or a new one on this machine.
+    `address`: address of the cluster; None for the one in `RAY_ADDRESS`, or a new one on this machine.
     `num_devices`: number of GPUs of each worker, if the cluster has any; one by default.
-
-    Yields:
-        A function that returns the workers of a run.
     """
     with Cluster(address) as cluster:
         yield lambda: RayWorkers(num_workers, num_devices, is_fixed=cluster.is_local)
@@ -77,12 +74,7 @@ class WorkerHost:
 class RayWorkers:
     """Workers of a Ray cluster, each with a CPU, and with GPUs if the cluster has enough for all.
 
-    A restart reserves what the start has reserved.
-
-    Args:
-        num_workers: Number of workers.
-        num_devices: Number of GPUs of each worker; one by default.
-        is_fixed: Whether the cluster cannot grow.
+    A restart reserves the same resources as the start. `is_fixed` is whether the cluster cannot grow.
     """
 
     def __init__(self, num_workers: int, num_devices: int | None, *, is_fixed: bool = False) -> None:

@@ -56,9 +56,7 @@ class WorkerTask:
 class EventWatcher(SilentWatcher):
     """A watcher that reports progress as events; workers read no raw data, and do not end a run.
 
-    Args:
-        emit: Takes events.
-        num_workers: Number of workers; each loads as many records as this one.
+    Each of `num_workers` workers loads as many records as this one.
     """
 
     def __init__(self, emit: Callable[[Event], None], num_workers: int) -> None:

@@ -42,11 +42,7 @@ _COUNTERS: Final = (
 class WorkerProcess:
     """A process that imports its packages, and waits for a task; it ends when this process does.
 
-    Args:
-        variables: Environment variables that differ from this process.
-
-    Attributes:
-        pid: Its process id.
+    `variables` are environment variables that differ from this process.
     """
 
     def __init__(self, variables: Mapping[str, str] | None = None) -> None:
@@ -96,7 +92,7 @@ class WorkerProcess:
     def stop(self) -> None:
         """End the process at once, and wait for its end.
 
-        It is killed: JAX takes a polite signal for a notice, and waits for the other workers.
+        It is killed: JAX treats SIGTERM as a preemption notice, and waits for the other workers.
         """
         self._process.kill()
         self._process.wait()
@@ -196,11 +192,7 @@ class RankProcesses:
 
 
 class LocalWorkers:
-    """Workers as processes of this machine.
-
-    Args:
-        num_gpus: Number of GPUs that this process can use; 0 trains on CPUs.
-    """
+    """Workers as processes of this machine, which has `num_gpus` GPUs for them; 0 trains on CPUs."""
 
     def __init__(self, num_gpus: int = 0) -> None:
         self._num_gpus = num_gpus

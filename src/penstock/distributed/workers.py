@@ -200,18 +200,10 @@ class Workers(Protocol):
     """The processes of a run, which are started again when one is lost."""
 
     def find_address(self) -> str:
-        """Return an address at which the first worker can listen.
-
-        Raises:
-            LostWorkerError: A worker was lost.
-        """
+        """Return an address at which the first worker can listen; a `LostWorkerError` if one was lost."""
 
     def start(self, tasks: list[WorkerTask]) -> None:
-        """Start one process per task.
-
-        Raises:
-            LostWorkerError: A worker was lost.
-        """
+        """Start one process per task; a `LostWorkerError` if one was lost."""
 
     def take_events(self) -> list[tuple[int, Event]]:
         """Return the events since the last call, with the rank of each."""
@@ -227,11 +219,7 @@ class Workers(Protocol):
 
 
 class RestartTimes:
-    """How long each part of a restart takes, from the loss of a worker to the next step.
-
-    Args:
-        clock: Returns the time in seconds.
-    """
+    """How long each part of a restart takes, from the loss of a worker to the next step."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -314,12 +302,9 @@ class _Progress:
 def watch_workers(
     workers: Workers, number: int, watcher: Watcher, times: RestartTimes | None = None
 ) -> str | None:
-    """Pass on the progress of workers until all are done, or one is lost.
+    """Pass on the progress of workers until all are done, or one is lost; return how it was lost.
 
     `times`: times of the restart that these workers continue, for a note; None without one.
-
-    Returns:
-        How a worker was lost; None if all are done.
     """
     progress = _Progress(watcher, times)
     has_spares = False

@@ -1,6 +1,6 @@
 """Open the data sets and TFRecords that callers give; `source.recognition` recognizes them.
 
-In: paths, and what is declared about the fields of the records. Out: the opened `Dataset`.
+In: paths, and declarations of fields. Out: the opened `Dataset`.
 """
 
 from __future__ import annotations

@@ -205,11 +205,10 @@ def _describe_mistakes(
 
 
 def find_worst_slices(found: Evaluation, target: str) -> dict[str, Any]:
-    """Return the slices with the worst scores, among those that have enough records.
+    """Return the slices with the worst scores, among slices that have enough records.
 
-    Returns:
-        `score`, the name of the score; `overall`, the score of all records; `least`, the number of records
-        below which slices are left out; and `slices`, the worst first, with field, value, records and score.
+    The result has `score`, the name of the score; `overall`, the score of all records; `least`, the number of
+    records below which slices are left out; and `slices`, the worst first.
     """
     score, is_higher_better = _SLICE_SCORES.get(found.tasks[target].kind, _USUAL_SCORE)
     overall = found.targets[target].get(score)

@@ -207,12 +207,8 @@ class Settings:
     ) -> OptionError:
         """Return the error for one setting.
 
-        Args:
-            name: Name of the setting.
-            expected: Description of valid values.
-            got: Description of the value; the value itself by default.
-            advice: What to do about it; the default value by default.
-            at: Path of the fault inside the value, such as "[0]".
+        By default, `got` is the value itself, and `advice` names the default value. `at` is the path of the
+        fault inside the value, such as "[0]".
         """
         default = next(each.default for each in self.list_settings() if each.name == name)
         shown = show(getattr(self, name)) if got is None else got
@@ -244,8 +240,7 @@ class Settings:
     def from_json(cls, table: "JsonValue") -> Self:
         """Return the settings of a table of YAML or JSON, which may be of an earlier version.
 
-        Raises:
-            SchemaError: A key is unknown, or a value is not valid; the error has its path.
+        An unknown key, or a value that is not valid, is a `SchemaError` with its path.
         """
         names = cls._list_names()
         given = {}

@@ -89,12 +89,7 @@ def cut_by_bytes(
 
 
 class BoundedRows(Rows):
-    """Rows of several shards, without mappings of files into memory.
-
-    Args:
-        shards: The files, in order.
-        limit: Largest size of a record that is read, in bytes.
-    """
+    """Rows of several shards, without mappings of files; records of more than `limit` bytes are not read."""
 
     def __init__(self, shards: Sequence[Shard], limit: int) -> None:
         super().__init__(shards, can_map=False)

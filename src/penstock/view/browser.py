@@ -107,12 +107,7 @@ class RecordPage:
 
 
 class Browser:
-    """Answers questions about opened data.
-
-    Args:
-        data: The data.
-        predictions: Predictions of a run; by default the predictions of the run of the data, if it has one.
-    """
+    """Answers questions about opened data; the predictions are of its run by default, if it has one."""
 
     def __init__(self, data: OpenedData, predictions: RunPredictions | None = None) -> None:
         self.data = data

@@ -36,10 +36,10 @@ TRAIN: Final = "train"
 
 @dataclass(frozen=True)
 class OpenedData:
-    """Opened data, and what is known about it.
+    """Opened data and its metadata.
 
     Attributes:
-        name: Name of the data: that of the folder, the file or the run.
+        name: Name of the folder, the file or the run.
         schema: Schema of the records; empty if they are not Examples.
         payload: Kind of the records.
         splits: Rows of each split.

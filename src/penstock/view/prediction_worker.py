@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def describe_error(error: PenstockError) -> dict[str, str | int | None]:
-    """Return the parts of an error, from which the viewer makes one of its own."""
+    """Return the parts of an error, from which the viewer makes the same error."""
     parts = {name: getattr(error, name) for name in ("what", "path", "field", "expected", "got", "advice")}
     texts = {name: None if value is None else str(value) for name, value in parts.items()}
     return {**texts, "record": error.record, "offset": error.offset}

@@ -1,6 +1,6 @@
 """Predictions of a run for the records of a split, made by another process.
 
-In: the folder of a run and the name of a split. Out: `Outcome`. The model is loaded in a process of its own
+In: the folder of a run and the name of a split. Out: `Outcome`. The model is loaded in a separate process
 (`prediction_worker.py`), which writes arrays and ends: the viewer itself never imports Keras.
 """
 
@@ -123,7 +123,7 @@ class Outcome:
 
     @property
     def has_labels(self) -> bool:
-        """Whether a target has labels, and not numbers, of which each prediction differs somewhat."""
+        """Whether a target has labels; predictions of numbers always differ somewhat."""
         return any(target.kind != "regression" for target in self.targets.values())
 
     @cached_property
@@ -170,7 +170,7 @@ class RunPredictions:
 
     def __init__(self, data: OpenedData) -> None:
         if data.run is None:
-            raise ValueError("the data is not that of a run")
+            raise ValueError("the data is not from a run")
         self._data = data
         self._run = data.run
         self._folder = Path(tempfile.mkdtemp(prefix="penstock-view-"))

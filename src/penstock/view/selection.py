@@ -107,13 +107,7 @@ class PredictionSource(Protocol):
 
 
 class Selector:
-    """Answers queries; results of scans are shared by all of them.
-
-    Args:
-        data: The data.
-        jobs: Background work.
-        predictions: Predictions of a run; None without a run.
-    """
+    """Answers queries; results of scans are shared by all of them."""
 
     def __init__(self, data: OpenedData, jobs: ScanJobs, predictions: PredictionSource | None = None) -> None:
         self._data = data

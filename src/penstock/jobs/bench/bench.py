@@ -83,13 +83,9 @@ def prepare_bench(
 
 
 class Bench:
-    """Benchmark of one loader.
+    """Benchmark of one loader, of stored values if there is no pipeline.
 
-    Args:
-        split: Split to load.
-        pipeline: Pipeline from stored values to arrays, or None.
-        options: How to load, and for how long.
-        fit_seconds: Time to fit the pipeline, if it was fitted for this benchmark.
+    `fit_seconds` is the time to fit the pipeline, if it was fitted for this benchmark.
     """
 
     def __init__(

@@ -253,7 +253,7 @@ class _LabelCheck:
         return parts
 
     def _find_unknown(self, targets: Arrays) -> Faults:
-        """Return errors of rows whose class is not one of the run's."""
+        """Return errors of rows with a class that the run does not have."""
         return {
             int(at): FieldError("class", field=name, record=int(at), got=show(targets[name][at].item()))
             for name, task in self._tasks.items()

@@ -279,14 +279,9 @@ _REQUESTS: Final = "requests.json"
 
 
 class ServedModel:
-    """A SavedModel, and the rows that it is asked.
+    """The SavedModel of a run in the folder `export`, and the rows that it predicts.
 
-    Args:
-        run: The run that it was exported from.
-        rows: The rows.
-        images: Rows with images of every kind; None for no such rows.
-        export: Folder of the SavedModel.
-        folder: Folder for temporary files.
+    `images` are rows with images of every kind, if there are any; `folder` is for temporary files.
     """
 
     def __init__(

@@ -27,13 +27,10 @@ ANSWERS: Final = "answers.npz"
 
 
 def ask_model(predictor: BatchPredictor, pipeline: Pipeline, folder: Path) -> dict[str, list[NDArray[Any]]]:
-    """Return what a model makes of the rows that are stored in a folder, one array per batch.
+    """Return what a pipeline without targets and its model make of stored rows, one array per batch.
 
-    `pipeline`: pipeline in front of it, without targets.
-
-    Returns:
-        Predictions of the rows as `output/NAME`, by target; inputs of the model as `input/NAME`; and inputs
-        made of the files of every kind as `image/NAME`.
+    Predictions are `output/NAME`, by target; inputs of the model `input/NAME`; and inputs made of the files
+    of every kind `image/NAME`.
     """
     found: dict[str, list[NDArray[Any]]] = {}
 

@@ -1,6 +1,6 @@
 """The training job: `penstock.train` in Python and `penstock train` on the command line.
 
-In: a data set or raw data, optionally a model, and options. Out: a `Run` in a folder of its own.
+In: a data set or raw data, optionally a model, and options. Out: a `Run` in its folder.
 """
 
 from __future__ import annotations
@@ -287,7 +287,7 @@ def merge_options(job: TrainJob, known: RunConfig | None) -> TrainOptions:
 
 
 def recall_model(job: TrainJob, known: RunConfig | None) -> ModelOptions | None:
-    """Return the given options of a model, else those of the run that is resumed."""
+    """Return the given options of a model, else the options of the resumed run."""
     given = job.options.model_options
     if given is not None or known is None or not isinstance(known.model, StoredModel):
         return given

@@ -1,6 +1,6 @@
 """The cross-validation job: `penstock.cross_validate` in Python, and `penstock train --folds`.
 
-In: a data set or raw data, optionally a model, and options. Out: a `CrossValidation` in a folder of its own.
+In: a data set or raw data, optionally a model, and options. Out: a `CrossValidation` in its folder.
 """
 
 from __future__ import annotations

@@ -94,10 +94,7 @@ def discard_unusable_data(folder: Path) -> Iterator[list[Path]]:
 
     The corrected call needs other data, or another conversion of the same data, and should find the folder
     of the run unused. Files that were in the folder before are kept, and so is the data of a run that has
-    started.
-
-    Yields:
-        A list to which the removed folders are added.
+    started. The removed folders are added to the list that this yields.
     """
     there = {path for path in _list_converted(folder) if path.exists()}
     removed: list[Path] = []

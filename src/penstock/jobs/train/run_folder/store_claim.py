@@ -60,7 +60,7 @@ class StoreClaim:
             self._take_over(may_take_over=may_take_over, note=note, wait_seconds=wait_seconds)
 
     def renew(self) -> None:
-        """Write the claim again, if it is still that of this process."""
+        """Write the claim again, if this process still holds it."""
         with self._lock:
             if self.failure is None and not self._write(self._etag):
                 self.failure = _busy(self._folder, self._read()[0], "has taken over this run")
@@ -78,7 +78,7 @@ class StoreClaim:
                 _log.warning("%s", error)
 
     def release(self) -> None:
-        """Remove the claim, if it is still that of this process."""
+        """Remove the claim, if this process still holds it."""
         with self._lock:
             if self.failure is None and self._read()[0] == self._owner:
                 self._file.remove()
