@@ -49,20 +49,15 @@ _HOST_NAME: Final = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
 
 def is_loopback(host: str) -> bool:
     """Return whether a host name or address means this machine alone, unreachable from other machines."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _parse_address(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
-def _is_address(host: str) -> bool:
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        ipaddress.ip_address(host)
+        return ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
 
 
 @dataclass(frozen=True)
@@ -117,7 +112,7 @@ class Access:
             return True
         if self.token is None:
             return False
-        return _is_address(name) or name in self.names
+        return _parse_address(name) is not None or name in self.names
 
     def allows_token(self, given: str | None) -> bool:
         """Return whether a token is the right one, in a time that does not depend on it."""

@@ -12,10 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from penstock import _native
-from penstock.columns import Compression
 from penstock.decode.losses import describe_malformed
 from penstock.errors import PathError, PenstockError, WriteError
 from penstock.format.entry import group_files
@@ -113,52 +111,14 @@ class Loss:
     num_records: int = 1
 
 
-@dataclass(frozen=True)
-class FileSeparation:
-    """Number of valid records of a file, and its losses."""
-
-    num_kept: int
-    losses: tuple[Loss, ...]
-
-    @property
-    def num_bytes_lost(self) -> int:
-        """How many bytes were lost."""
-        return sum(loss.num_bytes for loss in self.losses)
-
-
-class Compressor(Protocol):
-    """Compresses a stream in chunks."""
-
-    def compress(self, data: bytes, /) -> bytes:
-        """Add bytes, and return the compressed bytes that are ready."""
-
-    def flush(self) -> bytes:
-        """Return the remaining compressed bytes."""
-
-
-class _Identity:
-    def compress(self, data: bytes, /) -> bytes:
-        return data
-
-    def flush(self) -> bytes:
-        return b""
-
-
-def make_compressor(compression: Compression) -> Compressor:
-    """Return a compressor for a format; the same input always gives the same output."""
-    if compression == "none":
-        return _Identity()
-    return zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _WINDOW_BITS[compression])
-
-
-def separate_records(
+def _separate_records(
     file: CheckedFile,
     check: FileCheck,
     options: ReadOptions,
     keep: Callable[[bytes], None],
     reject: Callable[[bytes], None],
-) -> FileSeparation:
-    """Separate the valid records of a file from its damaged bytes.
+) -> tuple[int, tuple[Loss, ...]]:
+    """Separate the valid records of a file from its damaged bytes; return their number, and the losses.
 
     `keep`: called with the valid frames, in order. `reject`: called with the damaged bytes, in order.
     """
@@ -188,7 +148,7 @@ def separate_records(
     pass_on()
     file.check_unchanged(check.identity)
     num_records = walk.num_good + len(found)
-    return FileSeparation(walk.num_good, tuple(_name_losses(file, stream, found, num_records)))
+    return walk.num_good, tuple(_name_losses(file, stream, found, num_records))
 
 
 def _name_losses(
@@ -251,12 +211,7 @@ class RepairedFile:
     @property
     def bad_path(self) -> Path:
         """Path of the damaged bytes, relative to the quarantine folder."""
-        return find_bad_path(self.output)
-
-
-def find_bad_path(output: Path) -> Path:
-    """Return the path in the quarantine folder for the damaged bytes of an output file."""
-    return output.with_name(f"{output.name}.bad")
+        return self.output.with_name(f"{self.output.name}.bad")
 
 
 class FileRepairer:
@@ -279,20 +234,21 @@ class FileRepairer:
                 check = check_file(file, self._options, RecordCounter())
             with self._progress.open(path) as file:
                 file.check_unchanged(check.identity)
-                separation = self._separate(file, check, output)
+                return self._separate(file, check, RepairedFile(path, output))
         except WriteError:
             raise
         except (PenstockError, OSError) as error:
             return RepairedFile(path, output, failure=Fault.from_error(path, error))
-        return RepairedFile(path, output, separation.num_kept, separation.losses)
 
-    def _separate(self, file: CountedFile, check: FileCheck, output: Path) -> FileSeparation:
-        compressor = make_compressor(check.compression)
-        bad_path = self._out / QUARANTINE / find_bad_path(output)
+    def _separate(self, file: CountedFile, check: FileCheck, repaired: RepairedFile) -> RepairedFile:
+        compressor = None
+        if check.compression != "none":
+            compressor = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _WINDOW_BITS[check.compression])
+        bad_path = self._out / QUARANTINE / repaired.bad_path
         bad: AtomicFile | None = None
         # Contexts exit in reverse order: the damaged bytes are stored before the valid records.
         with ExitStack() as stack:
-            good = stack.enter_context(AtomicFile(self._out / output, overwrite=self._overwrite))
+            good = stack.enter_context(AtomicFile(self._out / repaired.output, overwrite=self._overwrite))
 
             def reject(data: bytes) -> None:
                 nonlocal bad
@@ -301,14 +257,16 @@ class FileRepairer:
                 bad.write(data)
 
             def keep(frames: bytes) -> None:
-                good.write(compressor.compress(frames))
+                good.write(frames if compressor is None else compressor.compress(frames))
 
-            separation = separate_records(file, check, self._options, keep, reject)
-            good.write(compressor.flush())
-            if bad is not None and separation.num_bytes_lost < bad.num_bytes:
-                bad.truncate(separation.num_bytes_lost)  # trailing zeros, which are allowed and not a loss
-            if separation.num_bytes_lost == 0:
+            num_kept, losses = _separate_records(file, check, self._options, keep, reject)
+            if compressor is not None:
+                good.write(compressor.flush())
+            repaired = replace(repaired, num_kept=num_kept, losses=losses)
+            if bad is not None and repaired.num_bytes_lost < bad.num_bytes:
+                bad.truncate(repaired.num_bytes_lost)  # trailing zeros, which are allowed and not a loss
+            if repaired.num_bytes_lost == 0:
                 if bad is not None:
                     bad.discard()
                 bad_path.unlink(missing_ok=True)  # a file of an earlier repair that is overwritten
-        return separation
+        return repaired

@@ -24,7 +24,7 @@ from penstock.jobs.predict.new_raw_rows import RequestRules
 from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_num_threads, make_batches
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
-from penstock.jobs.predict.trained import PredictionSetup, Trained, make_setup, open_trained
+from penstock.jobs.predict.trained import Predict, PredictionSetup, Trained, make_setup, open_trained
 from penstock.settings.keywords import takes
 from penstock.settings.prediction import PredictOptions
 from penstock.storage.paths import PathLike, find_real_path, locate
@@ -137,7 +137,7 @@ def run_prediction(
         most = 0 if options.on_error == "raise" else options.max_skipped
         num_threads = choose_num_threads(options.num_threads)
         batches = make_batches(rows, setup.inputs, batch_size, num_threads, most)
-        answer, remove_saved = _open_engine(run, setup.trained, path, options, stack)
+        answer, remove_saved = _open_engine(run, setup, path, options, stack)
         answered = work.answer(answer(work.check(stack.enter_context(closing(batches)))))
         first = list(itertools.islice(answered, 1))  # if this fails, nothing is written
         held: list[pa.RecordBatch] = []
@@ -157,14 +157,14 @@ Answer: TypeAlias = Callable[
 
 
 def _open_engine(
-    run: object, trained: Trained, path: AnyPath | None, options: PredictOptions, stack: ExitStack
+    run: object, setup: PredictionSetup, path: AnyPath | None, options: PredictOptions, stack: ExitStack
 ) -> tuple[Answer, Callable[[], None]]:
     """Return the function that predicts batches, here or on a cluster, and one that removes what it saved.
 
     `stack` closes what they need.
     """
     if options.engine == "local":
-        return partial(_answer_here, trained), lambda: None
+        return partial(_answer_here, setup.predictor), lambda: None
     # Loaded late: Ray is an extra.
     from penstock.distributed.ray_cluster import Cluster  # noqa: PLC0415
     from penstock.distributed.ray_model import (  # noqa: PLC0415
@@ -173,7 +173,7 @@ def _open_engine(
         find_model_folder,
     )
 
-    folder = find_model_folder(trained, run)
+    folder = find_model_folder(setup.trained, run)
     if path is None and options.resume:
         raise options.refuse("resume", "an output file, beside which predictions are saved", "none")
     cluster = stack.enter_context(Cluster(options.address, options.num_threads))
@@ -190,14 +190,14 @@ def _remove_saved(remove: Callable[[], None], path: AnyPath | None) -> None:
 
 
 def _answer_here(
-    trained: Trained, batches: Iterator[ModelBatch]
+    open_predictor: Callable[[], Predict], batches: Iterator[ModelBatch]
 ) -> Iterator[tuple[ModelBatch, Mapping[str, NDArray[Any]] | None]]:
     ask = None
     for batch in batches:
         if batch.inputs is None:
             yield batch, None
         else:
-            ask = ask or trained.predictor()
+            ask = ask or open_predictor()
             yield batch, ask(batch.inputs)
 
 

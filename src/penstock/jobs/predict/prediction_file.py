@@ -10,7 +10,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,11 +29,12 @@ _QUOTED: Final = frozenset('",\r\n')
 Write: TypeAlias = Callable[[bytes | memoryview], None]
 
 
-class BatchWriter(Protocol):
-    """Writes record batches of one schema."""
+class BatchWriter:
+    """Writes record batches of one schema; most formats need nothing at their end."""
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Write some rows."""
+        raise NotImplementedError
 
     def close(self) -> None:
         """Write the remaining rows and the end of the file."""
@@ -84,7 +85,7 @@ def _make_writer(suffix: str, schema: pa.Schema, write: Write) -> BatchWriter:
     return CsvRows(schema, write) if suffix == ".csv" else JsonRows(write)
 
 
-class ParquetRows:
+class ParquetRows(BatchWriter):
     """Writer of a Parquet file with row groups of about 65,536 rows."""
 
     def __init__(self, schema: pa.Schema, write: Write) -> None:
@@ -120,7 +121,7 @@ class ParquetRows:
         self._num_rows = self._num_bytes = 0
 
 
-class CsvRows:
+class CsvRows(BatchWriter):
     """Writer of a CSV file with a header."""
 
     def __init__(self, schema: pa.Schema, write: Write) -> None:
@@ -132,14 +133,8 @@ class CsvRows:
         columns = [_write_cells(column) for column in batch.columns]
         self._write(b"".join(_line(cells) for cells in zip(*columns, strict=True)))
 
-    def close(self) -> None:
-        """Do nothing: every row is already written."""
 
-    def abandon(self) -> None:
-        """Do nothing."""
-
-
-class JsonRows:
+class JsonRows(BatchWriter):
     """Writer of JSON lines: one object per row."""
 
     def __init__(self, write: Write) -> None:
@@ -154,12 +149,6 @@ class JsonRows:
             for values in zip(*columns, strict=True)
         )
         self._write(b"".join(f"{line}\n".encode("utf-8", "backslashreplace") for line in lines))
-
-    def close(self) -> None:
-        """Do nothing: every row is already written."""
-
-    def abandon(self) -> None:
-        """Do nothing."""
 
 
 def _write_cells(column: Any) -> list[str]:

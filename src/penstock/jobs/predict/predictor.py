@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import Any, Final, Literal, TypeAlias, get_args
@@ -83,19 +84,21 @@ class Predictor:
         self._rules = RequestRules(read_files)
         if backend is not None:
             check_choice("Predictor", "backend", backend, get_args(Backend))
-        self._model = _Shared(_open(source, backend, model, functions))
-        self._setup = make_setup(self._model)  # a third of the CPU time of one row, if made per request
+        opened = _open(source, backend, model, functions)
+        shared = _SharedPredictor(opened)
+        # A third of the CPU time of one row, if made per request.
+        self._setup = replace(make_setup(opened), predictor=lambda: shared)
         self._logged: set[str] = set()
 
     @property
     def pipeline(self) -> Pipeline:
         """Pipeline that makes the inputs of the model; changes to it do not affect predictions."""
-        return self._model.pipeline
+        return self._setup.trained.pipeline
 
     @property
     def tasks(self) -> dict[str, Task]:
         """Task of each target."""
-        return dict(self._model.tasks)
+        return dict(self._setup.trained.tasks)
 
     @takes(PredictorCall)
     def predict(self, data: object, *, options: PredictorCall) -> Predictions:
@@ -123,8 +126,8 @@ class Predictor:
         return done
 
     def __repr__(self) -> str:
-        targets = ", ".join(f"{task.name}: {task.describe()}" for task in self._model.tasks.values())
-        return f"Predictor({str(self._model.folder)!r}, {targets})"
+        targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
+        return f"Predictor({str(self._setup.trained.folder)!r}, {targets})"
 
 
 def _open(
@@ -158,17 +161,10 @@ def _is_row(data: object) -> bool:
     )
 
 
-class _Shared:
-    """A model whose predictor several threads share, with batches of few different sizes."""
+class _SharedPredictor:
+    """A predictor that one thread at a time runs, with batches of few sizes; opened when it is first used."""
 
     def __init__(self, opened: Trained) -> None:
-        self.pipeline = opened.pipeline
-        self.tasks = opened.tasks
-        self.recorded = opened.recorded
-        self.folder = opened.folder
-        self.files = opened.files
-        self.data = opened.data
-        self.needs_model = opened.needs_model
         self._opened = opened
         self._lock = Lock()
 
@@ -179,12 +175,7 @@ class _Shared:
             predictor.fill = "power_of_two"
         return predictor
 
-    def predictor(self) -> Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]:
-        """Return a function that one thread at a time runs."""
-
-        def ask(inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-            with self._lock:
-                found: Mapping[str, NDArray[Any]] = self._predictor(inputs)
-                return found
-
-        return ask
+    def __call__(self, inputs: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
+        with self._lock:
+            found: Mapping[str, NDArray[Any]] = self._predictor(inputs)
+            return found

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
@@ -29,6 +29,9 @@ from penstock.training.run import Run, open_run
 from penstock.training.run_files import CONFIG_NAME, copy_run
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline, without_targets
+
+Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
+"""Returns the predictions of a batch by target, from the inputs of the model."""
 
 
 class Trained(Protocol):
@@ -62,7 +65,7 @@ class Trained(Protocol):
     def needs_model(self) -> bool:
         """Whether opening the folder takes a user's own model."""
 
-    def predictor(self) -> Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]:
+    def predictor(self) -> Predict:
         """Return a function from the inputs of a batch to predictions by target."""
 
 
@@ -76,6 +79,7 @@ class PredictionSetup:
         recipe: How the data of the run was encoded.
         batch_size: Number of rows per call of the model, if no option declares it.
         answers: Output columns of each target.
+        predictor: Returns a function from the inputs of a batch to predictions by target.
     """
 
     trained: Trained
@@ -83,6 +87,7 @@ class PredictionSetup:
     recipe: Recipe
     batch_size: int
     answers: Mapping[str, Answer]
+    predictor: Callable[[], Predict]
 
 
 def make_setup(trained: Trained) -> PredictionSetup:
@@ -94,6 +99,7 @@ def make_setup(trained: Trained) -> PredictionSetup:
         find_recipe(trained.pipeline, trained.recorded, trained.data),
         choose_batch_size(inputs),
         {name: Answer(task) for name, task in trained.tasks.items()},
+        trained.predictor,
     )
 
 

@@ -70,8 +70,7 @@ def test_dict_of_values_is_one_row(predictor):
 
 def test_temperature_and_units_come_from_the_run(run, predictor):
     assert run.predictor().temperatures["adopted"] == 1.7
-    assert predictor._model.predictor()  # opened
-    assert predictor._model._predictor.temperatures == run.predictor().temperatures
+    assert predictor._setup.predictor()._predictor.temperatures == run.predictor().temperatures
     assert predictor.tasks["price"].method == "log1p"
 
 
