@@ -154,41 +154,27 @@ def _name_metric(run: Run, key: str) -> str:
 
 def _finish(run: Run, call: Call) -> None:
     """Print where the run is and what it was not tested on, and suggest to evaluate it."""
-    split = _find_unseen(run)
-    own = repeat_model(call)
+    dataset, own = open_dataset(run.data), repeat_model(call)
+    splits = [name for name in dataset.splits if len(dataset[name])]
+    unseen = next((split for split in (USUAL_SPLIT, "validation") if split in splits), None)
     print(f"\nThe run is in {escape(str(run.folder))}.")
     seconds = run.config.facts.seconds
     if seconds is not None and seconds.trials:
         print_note(f"short trials took {seconds.trials:.1f} s, training {seconds.training or 0:.1f} s")
-    kind = "csv" if _knows_columns(run) else "tfrecord"
+    # New data must have the columns that the records were converted from.
+    has_columns = run.config.convert is not None or (dataset.manifest and dataset.manifest.plan is not None)
+    kind = "csv" if has_columns else "tfrecord"
     named = " ".join([shlex.quote(str(run.folder)), f"NEW.{kind}", *map(shlex.quote, own)])
     print_note(f"to predict new data: penstock predict {named}")
-    if split is None:
+    if unseen is None:
         print_note(
             "there is no test split: an evaluation on the records that the model was trained on is not fair. "
             "Use other labelled data."
         )
-        suggest_next(call, "evaluate", run.folder, "--split", _list_splits(run)[0], *own)
+        suggest_next(call, "evaluate", run.folder, "--split", splits[0], *own)
     else:
-        words = [] if split == USUAL_SPLIT else ["--split", split]
+        words = [] if unseen == USUAL_SPLIT else ["--split", unseen]
         suggest_next(call, "evaluate", run.folder, *words, *own)
-
-
-def _knows_columns(run: Run) -> bool:
-    """Whether the records were converted from columns, which new data must have too."""
-    manifest = open_dataset(run.data).manifest
-    return run.config.convert is not None or (manifest is not None and manifest.plan is not None)
-
-
-def _find_unseen(run: Run) -> str | None:
-    """Return the split to evaluate on: test, else validation; None if there is neither."""
-    splits = _list_splits(run)
-    return next((split for split in (USUAL_SPLIT, "validation") if split in splits), None)
-
-
-def _list_splits(run: Run) -> list[str]:
-    dataset = open_dataset(run.data)
-    return [name for name in dataset.splits if len(dataset[name])]
 
 
 def _list_metrics(row: Mapping[str, float]) -> list[str]:

@@ -1,7 +1,7 @@
 """Standard input as data, for `-` among the paths of a command.
 
-In: a `Call`. Out: the same with the path of a temporary file, which is named by the
-format of its content: data is read more than once, and formats are recognized by their names.
+In: a `Call`. Out: the call with the path of a temporary file, which is named by the format of its content:
+data is read more than once, and formats are recognized by their names.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def reading_standard_input(call: Call) -> Iterator[Call]:
         with naming_originals({str(file): STANDARD_INPUT}):
             changed = call.replace(arguments=(*paths[: data.start], *given, *paths[data.stop :]))
             yield changed
-        call.next_command = _find_repeatable(changed.next_command, folder)
+        command = changed.next_command or ""
+        needs_input = folder in command or STANDARD_INPUT in command.split()  # which is read already
+        call.next_command = None if needs_input else changed.next_command
 
 
 def _find_data(call: Call) -> slice:
@@ -51,13 +53,6 @@ def _find_data(call: Call) -> slice:
     count = len(call.arguments)
     is_out = call.command.name == "convert" and count > 1 and "--plan" not in call.words
     return slice(min(count, int("RUN" in call.command.arguments)), count - int(is_out))
-
-
-def _find_repeatable(command: str | None, folder: str) -> str | None:
-    """Return the command to run next, unless it needs standard input, which is read already."""
-    if command is None or folder in command or STANDARD_INPUT in command.split():
-        return None
-    return command
 
 
 def name_original(path: str) -> str:

@@ -283,24 +283,17 @@ def format_duration(seconds: float) -> str:
 def format_value(value: Any) -> str:
     """Return a value of a sample in one line; byte strings as format and size, long lists cut."""
     if isinstance(value, bytes):
-        return f"<{_name_bytes(value)} {format_size(len(value))}>"
+        name = next((name for magic, name in _IMAGE_FORMATS.items() if value.startswith(magic)), "bytes")
+        return f"<{name} {format_size(len(value))}>"
     if isinstance(value, str):
         # Cut before it is escaped: a text may be of any length.
         return escape(value[:_MAX_CHARS]) + "…" * (len(value) > _MAX_CHARS) or "''"
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list) or getattr(value, "ndim", False):
-        return _format_items((format_value(item) for item in islice(value, _MAX_ITEMS)), len(value))
+        more = ["…"] if len(value) > _MAX_ITEMS else []
+        return f"[{', '.join([*map(format_value, islice(value, _MAX_ITEMS)), *more])}]"
     if type(value).__name__ == "datetime64":
         return str(value).replace("T", " ").removesuffix(".000000")
     # A scalar of NumPy, whose import the help of a command would have to wait for.
     return format_value(value.item()) if hasattr(value, "item") else str(value)
-
-
-def _format_items(items: Iterable[str], num_items: int) -> str:
-    more = ["…"] if num_items > _MAX_ITEMS else []
-    return f"[{', '.join([*items, *more])}]"
-
-
-def _name_bytes(value: bytes) -> str:
-    return next((name for magic, name in _IMAGE_FORMATS.items() if value.startswith(magic)), "bytes")

@@ -183,6 +183,7 @@ def _advise(
     out = run.name_folder(folder)
     named = shlex.quote(str(out))
     has_run = (folder / CONFIG_NAME).is_file()
+    names_path = isinstance(error, OptionError | CorruptRecordError) and error.path  # advice about the data
     if isinstance(error, KeyboardInterrupt) and has_run:
         error.add_note(f"To continue: penstock train --resume --out {named}")
     elif isinstance(error, KeyboardInterrupt):
@@ -194,16 +195,11 @@ def _advise(
         )
     elif folder / DATA_NAME in removed:
         print_message(f"{out / DATA_NAME} was removed: the corrected command converts again.")
-    elif existed_before and not has_run and not _names_path(error):
+    elif existed_before and not has_run and not names_path:
         print_message(
             f"{out / DATA_NAME} is from an earlier call: to convert again, remove it, or use another "
             "folder with --out."
         )
-
-
-def _names_path(error: BaseException) -> bool:
-    """Whether an error names a file, so that its advice is about the data."""
-    return isinstance(error, OptionError | CorruptRecordError) and bool(error.path)
 
 
 def _read_job(call: Call, config: RunConfig, output: RunOutput) -> TrainJob:

@@ -12,7 +12,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,13 +63,11 @@ def _train(task: WorkerTask, emit: Callable[[Event], None]) -> None:
         job = TrainJob(data=paths[0] if len(paths) == 1 else paths, options=options)
         plan = plan_training(job, Path(task.folder))
         emit({"kind": "stage", "name": "open"})
-        Fit(plan, Path(task.folder), watcher, worker=worker).run_share(partial(_emit_built, emit))
+        Fit(plan, Path(task.folder), watcher, worker=worker).run_share(
+            lambda: emit({"kind": "stage", "name": "build"})
+        )
     if task.num_workers > 1:
         leave_workers()
-
-
-def _emit_built(emit: Callable[[Event], None]) -> None:
-    emit({"kind": "stage", "name": "build"})
 
 
 def find_function(module: str, name: str, *arguments: str) -> Callable[[], Any]:

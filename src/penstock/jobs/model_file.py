@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from penstock.errors import OptionError, UnknownNameError
+from penstock.errors import OptionError
 from penstock.foundation.wording import show, unknown_name
 from penstock.storage.paths import refuse_missing
 
@@ -43,7 +43,8 @@ def load_model(text: str) -> Any:
         sys.dont_write_bytecode = writes
     make = getattr(module, function, None)
     if not callable(make):
-        raise _no_function(function, module)
+        known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
+        raise unknown_name(function, known, what="function")
     with _explain_errors(path, f"{function}()"):
         model = make()
     if not hasattr(model, "predict_on_batch"):
@@ -62,8 +63,3 @@ def _explain_errors(path: Path, what: str) -> Iterator[None]:
         where = f" in line {lines[0]}" if lines else ""
         got = f"{type(error).__name__}{where}: {error}"
         raise OptionError(what, path=path, expected="code that builds a model", got=got) from error
-
-
-def _no_function(name: str, module: Any) -> UnknownNameError:
-    known = [key for key, value in vars(module).items() if callable(value) and not key.startswith("_")]
-    return unknown_name(name, known, what="function")

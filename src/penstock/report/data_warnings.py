@@ -17,7 +17,6 @@ from penstock.report.split_sample import SplitSample
 from penstock.schema.field import Field
 from penstock.schema.scalar import Number
 from penstock.schema.schema import Schema
-from penstock.statistics.summary import Frequencies
 
 _SERIOUS: Final = ("leakage", "duplicates", "shared_values", "absent_class", "empty_split", "bad_records")
 _MUCH_MISSING: Final = 0.5
@@ -194,23 +193,19 @@ def _warn_new_values(
     known = reference.fields[name].frequencies
     if field.role != "input" or field.type_name != "category" or known is None or not known.is_complete:
         return
+    seen = set(known.values)
     for each in samples:
         other = each.fields[name].frequencies
         if each is reference or other is None or not other.counts:
             continue
-        share = _count_new(known, other) / sum(other.counts)
+        pairs = zip(other.values, other.counts, strict=True)
+        share = sum(number for value, number in pairs if value not in seen) / sum(other.counts)
         if share > _NEW_SHARE:
             text = (
                 f"{share:.1%} of the records of {show(each.name)} have values of {show(name)} that are not "
             )
             text += f"in {show(reference.name)}: the model treats them as unknown."
             yield DataWarning("new_values", text, field=name, split=each.name)
-
-
-def _count_new(known: Frequencies, other: Frequencies) -> int:
-    seen = set(known.values)
-    pairs = zip(other.values, other.counts, strict=True)
-    return sum(number for value, number in pairs if value not in seen)
 
 
 def _warn_leakage(schema: Schema, reference: SplitSample) -> Iterator[DataWarning]:

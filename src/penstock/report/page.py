@@ -80,7 +80,7 @@ def draw_page(report: Mapping[str, Any]) -> str:
         titles=_TITLES,
         shares=_find_shares,
         few=_take_few,
-        charted=_choose_charted,
+        charted=lambda fields: fields[:_MOST_CHARTED],
         pairs=_pair_metrics,
         ranked=_rank_drops,
         meanings=MEANINGS,
@@ -205,10 +205,6 @@ def _find_shares(part: Mapping[str, Any]) -> dict[str, list[float | None]]:
 def _take_few(series: Mapping[str, Any]) -> dict[str, Any]:
     """Return as many series as a chart has colours."""
     return dict(list(series.items())[: charts.NUM_COLORS])
-
-
-def _choose_charted(fields: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    return fields[:_MOST_CHARTED]
 
 
 def _choose_drawn(field: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:

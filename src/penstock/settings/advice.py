@@ -124,7 +124,8 @@ def _flag(keyword: ast.keyword, owner: type[Settings] = Settings) -> list[str]:
     name, value = str(keyword.arg), keyword.value
     if name == "fields":
         return _declare(value)
-    found = _find_settings(name, owner)  # several commands may have an option of this name
+    # Several commands may have an option of this name.
+    found = [*_index_flags(owner.list_settings()).get(name, ()), *_index_commands().get(name, ())]
     for declared in sorted(found, key=lambda each: not _accepts(each, value)):
         with suppress(ValueError):
             return _write_flag(declared, value)
@@ -156,10 +157,6 @@ def _accepts(declared: Setting, value: ast.expr) -> bool:
     except (ValueError, UnexpectedError):
         return False
     return True
-
-
-def _find_settings(name: str, owner: type[Settings]) -> list[Setting]:
-    return [*_index_flags(owner.list_settings()).get(name, ()), *_index_commands().get(name, ())]
 
 
 @cache
@@ -220,13 +217,10 @@ def _declare(node: ast.expr) -> list[str]:
     for key, value in zip(node.keys, node.values, strict=True):
         if not isinstance(value, ast.Call):
             raise ValueError
-        kind, name = _word(value.func).lower(), _key(key)
-        parts = [name]
-        if kind == "tensor":
-            for each in value.args:
-                is_shape = isinstance(each, ast.Tuple)
-                parts.append("x".join(map(_word, each.elts)) if isinstance(each, ast.Tuple) else _word(each))
-                if is_shape and not parts[-1]:
-                    raise ValueError  # a scalar, whose shape no flag declares
+        kind, parts = _word(value.func).lower(), [_key(key)]
+        for each in value.args if kind == "tensor" else ():
+            parts.append("x".join(map(_word, each.elts)) if isinstance(each, ast.Tuple) else _word(each))
+            if not parts[-1]:
+                raise ValueError  # a scalar, whose shape no flag declares
         words += [f"--{kind}", ":".join(parts)]
     return words

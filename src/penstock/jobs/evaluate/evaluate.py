@@ -261,7 +261,9 @@ def _note_training(run: Run, split: Split) -> list[str]:
     try:
         if trained is not None:
             # Without a manifest, files of equal names and sizes have the same fingerprint.
-            is_known = is_own or all(_has_manifest(path, split) for path in split.paths)
+            has_manifest = split.manifest is not None
+            has_manifest = has_manifest or all(is_there(path.parent / MANIFEST_NAME) for path in split.paths)
+            is_known = is_own or has_manifest
             is_trained = is_known and split.as_source().fingerprint == trained
         else:
             is_trained = is_own and split.name == _name_trained(open_dataset(run.data))
@@ -288,10 +290,6 @@ def _resolve_paths(given: object) -> set[str]:
 
 def _name_trained(dataset: Dataset) -> str:
     return "train" if "train" in dataset else dataset.splits[0]
-
-
-def _has_manifest(path: AnyPath, split: Split) -> bool:
-    return split.manifest is not None or is_there(path.parent / MANIFEST_NAME)
 
 
 def _is_own(data: AnyPath | list[AnyPath], paths: Sequence[AnyPath]) -> bool:

@@ -140,18 +140,15 @@ def _open(
         name = read_export_json(files / MANIFEST_NAME).child("format").choice(FORMATS)
         found = _BACKENDS.get(name, backend or "keras")  # opening refuses formats for other programs
     if backend is not None and backend != found:
+        format_name = next(name for name, each in _BACKENDS.items() if each == backend)
         raise OptionError(
             "backend",
             field="backend",
             expected=f"{found!r}, which the export is for",
             got=show(backend),
-            advice=f"Export the run for it: `ps.export_model(RUN, OUT, format={_find_format(backend)!r})`.",
+            advice=f"Export the run for it: `ps.export_model(RUN, OUT, format={format_name!r})`.",
         )
     return open_trained(source, model, functions)
-
-
-def _find_format(backend: Backend) -> str:
-    return next(name for name, each in _BACKENDS.items() if each == backend)
 
 
 def _is_row(data: object) -> bool:

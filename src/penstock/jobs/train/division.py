@@ -181,8 +181,6 @@ class _RowWords:
         if self._split.strata is not None:
             parts.append(rows.digest_rows([self._split.strata], is_named=False))
         elif self._split.time is not None:
-            parts.append(self._order(columns, self._split.time).view(np.uint64))
+            times = order_times(Dense.of(columns[self._split.time]).values)
+            parts.append(times.view(np.uint64))
         return np.column_stack(parts)
-
-    def _order(self, columns: Columns, name: str) -> NDArray[np.int64]:
-        return order_times(Dense.of(columns[name]).values)

@@ -137,11 +137,8 @@ def list_paths(source: Any) -> tuple[str, ...]:
     given = source if isinstance(source, list | tuple) else [source]
     if not all(isinstance(each, str | os.PathLike) for each in given):
         return ()
-    return tuple(map(_name_path, map(os.fspath, given)))
-
-
-def _name_path(path: str) -> str:
-    return path if is_url(path) else os.path.abspath(path)  # noqa: PTH100 - keeps symbolic links
+    paths = map(os.fspath, given)
+    return tuple(each if is_url(each) else os.path.abspath(each) for each in paths)  # noqa: PTH100 - keeps links
 
 
 def _check_target(plan: Plan) -> None:

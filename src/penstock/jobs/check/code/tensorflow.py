@@ -116,13 +116,8 @@ def write_parser(schema: Schema, payload: Payload) -> str:
 def _write_description(name: str, fields: Mapping[str, Field]) -> Iterator[str]:
     yield f"{name} = {{"
     for field_name, field in fields.items():
-        yield f"    {quote(field.wire_key(field_name))}: {_describe(field)},"
+        yield f"    {quote(field.wire_key(field_name))}: {DESCRIPTIONS[type(field)](field)},"
     yield "}"
-
-
-def _describe(field: Field) -> str:
-    """Return the feature description of a field."""
-    return DESCRIPTIONS[type(field)](field)
 
 
 def _describe_sequence(field: Sequence) -> str:
