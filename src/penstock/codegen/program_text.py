@@ -79,14 +79,12 @@ def _flat_keys(node: ast.Subscript) -> str:
 
 
 def _pair(node: ast.Dict) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the code of each key with its value."""
     for key, value in zip(node.keys, node.values, strict=True):
         if key is not None:
             yield write_flat(key), value
 
 
 def _write_head(node: ast.Lambda) -> str:
-    """Return the code of a lambda up to its body."""
     parameters = _list_parameters(node.args)
     return f"lambda {parameters}: " if parameters else "lambda: "
 

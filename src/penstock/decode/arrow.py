@@ -46,10 +46,7 @@ def arrow_schema(schema: Schema) -> pa.Schema:
 
 
 def make_batch(columns: Columns, schema: Schema, target: pa.Schema) -> pa.RecordBatch:
-    """Return the rows of columns as a record batch.
-
-    `target`: Arrow schema, made by `arrow_schema`.
-    """
+    """Return the rows of columns as a record batch of a schema by `arrow_schema`."""
     arrays = [_make_array(name, schema[name], columns[name], target.field(name).type) for name in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=target)
 

@@ -124,7 +124,6 @@ def _word_misfit(status: int, field: str, expected: int, got: int) -> _Wording:
 
 
 def _suggest_type(status: int, got: int) -> str:
-    """Return a field type that takes what a record has instead of the declared values."""
     if status == _WRONG_KIND:
         return "Bytes()" if _KINDS[got] == "bytes" else "Number()"
     return "Tensor(...)" if status == _WRONG_SIZE else "Sequence()"

@@ -17,10 +17,7 @@ _MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def read_raster(data: memoryview, format: str, size: tuple[int, int], channels: int) -> NDArray[np.uint8]:
-    """Return the pixels of an image.
-
-    `format`: format of the file; no other decoder is tried. `channels`: 1 for grey, 3 for RGB, 4 for RGBA.
-    """
+    """Return the pixels of an image: 1 channel for grey, 3 for RGB, 4 for RGBA; other formats are refused."""
     if ImageFile.LOAD_TRUNCATED_IMAGES:
         raise ValueError("not decoded while PIL.ImageFile.LOAD_TRUNCATED_IMAGES is on: it hides damage")
     try:

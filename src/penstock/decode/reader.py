@@ -51,10 +51,7 @@ def read_columns(
     stop: int,
     chosen: NDArray[np.int64] | None = None,
 ) -> tuple[Columns, int]:
-    """Return the columns and the number of rows of a range; bad rows are raised or skipped.
-
-    `chosen`: rows of the range to decode, in order; all of them if not given.
-    """
+    """Return columns and number of rows of a range, or of `chosen` rows; bad ones are raised or skipped."""
     return _read_range(rows, plan.decode, losses, plan.names, (start, stop), chosen)
 
 
@@ -70,10 +67,7 @@ def read_payloads(rows: Rows, losses: Losses, start: int, stop: int) -> Iterator
 def read_scattered(
     scatter: Scatter, plan: DecodePlan, losses: Losses, wanted: NDArray[np.int64]
 ) -> tuple[CodedColumns, NDArray[np.bool_] | None]:
-    """Return columns in the order of `wanted`, and a mask of the rows they hold (None if all).
-
-    Bad rows are raised or skipped.
-    """
+    """Return columns in the order of `wanted`, and a mask of their rows; bad rows are raised or skipped."""
     reader = _find_reader(scatter, plan, wanted)
     if reader is not None:
         with naming_largest(scatter.rows, wanted):
@@ -120,11 +114,7 @@ def read_scattered(
 
 
 def find_native_rows(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) -> NativeRows | None:
-    """Return rows that the core can read by itself.
-
-    None if a file is compressed or known to be unreadable, one of the rows is known to be bad, or one in an
-    object store did not arrive yet.
-    """
+    """Return rows that the core can read: in plain files, none known to be bad, all arrived from a store."""
     if scatter.rows.is_remote:
         return _take_arrived(scatter, plan, wanted)
     reader = _find_reader(scatter, plan, wanted)
@@ -156,7 +146,6 @@ def _find_reader(scatter: Scatter, plan: DecodePlan, wanted: NDArray[np.int64]) 
 
 
 def _keep_rest(num_rows: int, left_out: Collection[int]) -> NDArray[np.bool_]:
-    """Return a mask of all rows but some."""
     kept = np.ones(num_rows, np.bool_)
     kept[list(left_out)] = False
     return kept

@@ -30,10 +30,7 @@ _OVERSAMPLING: Final = 4  # arrays are averaged from at most this many values pe
 
 
 def make_thumbnail(value: object, longest_side: int = 96) -> str | None:
-    """Return a data URI for an image or an array of pixels; None if it is neither, or cannot be decoded.
-
-    `value`: bytes of an image, or an array in the shape of one.
-    """
+    """Return a data URI for an image or an array of pixels; None if it is neither, or cannot be decoded."""
     try:
         if isinstance(value, bytes):
             return _encode(decode_small(value, longest_side))
@@ -66,10 +63,7 @@ def decode_small(data: bytes, longest_side: int) -> NDArray[np.uint8]:
 
 
 def draw_array(values: NDArray[Any], longest_side: int) -> NDArray[np.uint8]:
-    """Return an array as pixels, reduced to a longest side: bytes as they are, others from lowest to highest.
-
-    `values`: array of shape (height, width), or with 1, 3 or 4 channels.
-    """
+    """Return an array as pixels, reduced to a longest side: bytes as they are, others from low to high."""
     array = values[..., 0] if values.ndim == 3 and values.shape[-1] == 1 else values
     size = _fit(array.shape[0], array.shape[1], longest_side)
     step = max(1, max(array.shape[:2]) // (_OVERSAMPLING * longest_side))

@@ -97,7 +97,6 @@ def _flatten_objects(objects: NDArray[Any], report: Report) -> Lists:
 
 
 def _chain(parts: list[Any]) -> RawColumn:
-    """Return the concatenated items of lists."""
     types = {(part.dtype, part.shape[1:]) if isinstance(part, np.ndarray) else None for part in parts}
     if len(types) == 1 and None not in types:
         return np.concatenate(parts)

@@ -62,10 +62,7 @@ def is_inline(reference: bytes) -> bool:
 
 
 def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> _native.LateValue:
-    """Return the value of a reference in the form that the core expects; None for an empty reference.
-
-    `reference`: reference by `make_references`. `resident`: the value itself, if it is in memory.
-    """
+    """Return the value of a reference as the core expects it, or `resident`; None for an empty reference."""
     if not reference:
         return None
     if resident is not None:

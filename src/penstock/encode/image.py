@@ -256,7 +256,6 @@ class _ImageEncoder:
             return b""
 
     def _draw(self, cell: Any) -> bytes:
-        """Return an object as an encoded image."""
         if isinstance(cell, np.ndarray):
             return draw_array(cell, self._options)
         if isinstance(cell, Pillow.Image):

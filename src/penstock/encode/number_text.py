@@ -85,11 +85,7 @@ def read_styled(raw: RawColumn, numbers: NumberFormat, report: Report) -> RawCol
 
 
 def parse_whole(text: pa.Array[Any], report: Report, nan_is_missing: bool = False) -> Dense:
-    """Return the whole numbers in strings, as int64.
-
-    `report`: called for each string that is not a whole number. `nan_is_missing`: whether `nan` is a missing
-    value instead of a fault.
-    """
+    """Return the whole numbers in strings, as int64; `nan` is reported, or missing."""
     # Arrow accepts 0x1F as a number, and takes ten times as long to refuse a cell as to parse one.
     if _IS_PLAIN[as_bytes(text).arena].all():
         try:

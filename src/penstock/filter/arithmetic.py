@@ -43,10 +43,7 @@ def as_numbers(values: NDArray[Any]) -> Numbers:
 
 
 def as_number(value: float, precision: str | None = None) -> Numbers:
-    """Return one number as an array.
-
-    `precision`: the type of the field that it is compared with, to which the number is rounded.
-    """
+    """Return one number as an array, rounded to the type of the field that it is compared with."""
     if precision is not None:
         with np.errstate(over="ignore"):
             rounded = float(np.dtype(precision).type(_as_double(value)))

@@ -197,7 +197,6 @@ class _Compiler:
         return _chain(self._syntax.start(node), first, rest) if rest else first
 
     def _fold(self, start: int, sign: str, left: Operand, right: Operand) -> Operand:
-        """Compute the result of two constants."""
         with np.errstate(all="ignore"):
             cells = _chain(start, left, [(sign, right)]).run({})
         if cells.known is not None:
@@ -240,7 +239,6 @@ class _Compiler:
         return _test(start, lambda columns: reduce(both_true, (test(columns) for test in tests)))
 
     def _pair(self, sign: str, left: Operand, right: Operand) -> Run:
-        """Compile a comparison of two operands."""
         left, right = _count_truth(left, right), _count_truth(right, left)
         left, right = self._count_date(left, right), self._count_date(right, left)
         if left.unit is not None and right.unit is not None and left.unit != right.unit:

@@ -216,10 +216,7 @@ def _check_limits(text: str, tokens: list[Token]) -> None:
 
 
 def _find_fault(codes: list[str], guess: int) -> int:
-    """Return the index of the first token that no valid expression has there; after the last, the end.
-
-    `guess`: the token that Python names, which differs between versions, and may be an earlier one.
-    """
+    """Return the index of the first token that no valid expression has there; `guess` is Python's guess."""
     valid, end = 0, len(codes)
     guesses = [guess + 1, guess, end]  # one or two tries where the guess is right: texts may be long
     while valid < end:

@@ -182,10 +182,7 @@ def split_of(path: AnyPath) -> str:
 
 
 def group_files(paths: Sequence[AnyPath], *, named_singly: bool) -> Mapping[str, list[AnyPath]]:
-    """Group files into splits.
-
-    `named_singly`: whether the caller named each file; if so, a set may be incomplete on purpose.
-    """
+    """Group files into splits; a set may be incomplete only if the caller named each file."""
     if not named_singly:
         check_complete(paths)
     groups: dict[str, list[AnyPath]] = defaultdict(list)

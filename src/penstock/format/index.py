@@ -73,11 +73,7 @@ def identify(shard: ShardEntry) -> Identity:
 
 
 def encode_index(sizes: NDArray[Any], compression: Compression, identity: Identity) -> bytes:
-    """Return the bytes of an index.
-
-    `sizes`: sizes of all frames in order: payload and 16 bytes, before compression. `identity`: identity of
-    the file; for a shard of a data set, `identify(entry)`.
-    """
+    """Return the bytes of an index for the sizes of all frames, each 16 bytes larger than its payload."""
     return b"".join(index_parts(sizes, compression, identity))
 
 
@@ -181,10 +177,7 @@ def encode_tfindex(sizes: NDArray[Any]) -> bytes:
 
 
 def iter_tfindex(sizes: NDArray[Any]) -> Iterator[bytes]:
-    """Yield the text of `encode_tfindex` in parts of some thousand lines.
-
-    The whole text takes more memory than anything else of a shard, and many shards are written at once.
-    """
+    """Yield the text of `encode_tfindex` in parts: the whole text takes more memory than the shard."""
     end = 0
     for start in range(0, len(sizes), _BLOCK_ROWS):
         lengths = np.ascontiguousarray(sizes[start : start + _BLOCK_ROWS], np.int64)
@@ -265,10 +258,7 @@ class CombinedHeader(NamedTuple):
     starts: NDArray[np.int64]
 
     def decode_part(self, number: int, data: memoryview, max_record_bytes: int) -> NDArray[np.uint64] | None:
-        """Return the offsets of the records of a shard, and the end of the last; None if the part is wrong.
-
-        `data`: the bytes from `starts[number]` to `starts[number + 1]`.
-        """
+        """Return the offsets of the records of a shard, and the end of the last; None if bytes are wrong."""
         if len(data) != self.starts[number + 1] - self.starts[number]:
             return None
         if _native.crc32c(bytes(data)) != self.crcs[number]:

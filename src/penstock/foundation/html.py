@@ -196,10 +196,7 @@ _MIME: Final = "text/plain"
 
 
 def is_notebook() -> bool:
-    """Whether the program runs in the kernel of a notebook, whose frontend shows displays.
-
-    IPython is not imported: a program that runs in a kernel has loaded it.
-    """
+    """Whether the program runs in the kernel of a notebook, which has loaded IPython."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return getattr(shell, "kernel", None) is not None
 

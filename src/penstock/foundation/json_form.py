@@ -111,10 +111,7 @@ class JsonValue:
         return JsonValue(self.value.get(key), self.document, self, key)
 
     def children(self, *allowed: str) -> dict[str, JsonValue]:
-        """Return the values of this object by key.
-
-        `allowed`: the keys that it may have; any if none are given.
-        """
+        """Return the values of this object by key; only keys in `allowed`, if given."""
         document = self.document
         return {key: JsonValue(item, document, self, key) for key, item in self.object(*allowed).items()}
 
@@ -126,10 +123,7 @@ class JsonValue:
             yield JsonValue(value, self.document, self, i)
 
     def object(self, *allowed: str) -> Mapping[str, Any]:
-        """Return this object, whose keys are strings.
-
-        `allowed`: the keys that it may have; any if none are given.
-        """
+        """Return this object, whose keys are strings; only keys in `allowed`, if given."""
         if not isinstance(self.value, Mapping):
             raise self.refuse("an object")
         for key in self.value:

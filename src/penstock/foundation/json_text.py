@@ -69,7 +69,6 @@ def _write(value: Any, line: str, step: str, add: Callable[[str], None]) -> None
 
 
 def _write_key(key: Any) -> str:
-    """Return the JSON of a key that is not a string."""
     return _COMPACT({key: None})[1:-7]
 
 

@@ -117,7 +117,6 @@ def _is_installed(name: str) -> bool:
 
 
 def _read_settings() -> str:
-    """Return the backend in Keras' own settings."""
     try:
         folder = Path(os.environ.get("KERAS_HOME", "~/.keras")).expanduser()
         settings = json.loads((folder / "keras.json").read_bytes())

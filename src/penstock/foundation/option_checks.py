@@ -14,10 +14,7 @@ from penstock.foundation.wording import find_nearest, is_finite, list_choices, s
 
 
 def refuse_option(owner: str, option: str, expected: str, got: str, advice: str = "") -> OptionError:
-    """Make the error for one option.
-
-    `owner`: name of the class that the option belongs to, such as `Scale`; "" where that is clear.
-    """
+    """Make the error for one option of a class; `owner` is "" where the class is clear."""
     what = f"{option} of {owner}" if owner else option
     return OptionError(what, field=option, expected=expected, got=got, advice=advice)
 

@@ -45,10 +45,7 @@ class OrderedResults(Generic[_T]):
         self._pending: deque[Future[_T]] = deque()
 
     def submit(self, function: Callable[..., _T], *args: Any) -> Iterator[_T]:
-        """Add a call, and yield the results that are due, each with a wait for it.
-
-        The call is added at once; a result that the caller does not take stays pending.
-        """
+        """Add a call at once, and yield the results that are due; results that are not taken stay pending."""
         self._pending.append(self._pool.submit(function, *args))
         return self._take(self._most_pending)
 
@@ -128,10 +125,7 @@ def _finish(window: Window[_K, _T], making: Making[_K, _T], job: Job[_T]) -> Non
 
 
 def as_jobs(make: Callable[[_K], tuple[_T, int]]) -> Callable[[_K], Job[_T]]:
-    """Return a function for `Feed` that begins a job of one part for each ticket.
-
-    `make`: returns the item of a ticket, and its size in bytes.
-    """
+    """Return a function for `Feed`: a job of one part per ticket, by a function of item and size in bytes."""
     return partial(CallJob, make)
 
 

@@ -110,10 +110,7 @@ _MAX_LISTED_NAMES = 8
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the existing name that is most similar to `name`, or None if none is similar.
-
-    Names that differ in case alone are similar, though their characters are not.
-    """
+    """Return the existing name that is most similar, or equal but for case; None if none is similar."""
     known = {other[:_MAX_COMPARED_CHARS]: other for other in islice(names, _MAX_COMPARED_NAMES)}
     begin = name[:_MAX_COMPARED_CHARS]
     folded = {other.casefold(): whole for other, whole in known.items()}

@@ -72,15 +72,12 @@ def infer_type(column: str, profile: ColumnProfile, *, is_target: bool, is_whole
     """
     if profile.num_present == 0:
         return _infer_empty(profile, is_whole)
+    type_name, reason = _decide(column, profile, is_target)
     if profile.is_unique and not is_target and _ID_NAME.fullmatch(column) is not None:
-        type_name, reason = (
-            ("text", "all values are distinct")
-            if profile.reads_as == "text"
-            else _decide(column, profile, is_target)
-        )
+        if profile.reads_as == "text":
+            type_name, reason = "text", "all values are distinct"
         is_id = type_name in ("number", "text")
         return InferredType(type_name, reason, is_id, _leave_out(column, profile) if is_id else "")
-    type_name, reason = _decide(column, profile, is_target)
     left_out = "" if is_target or type_name not in ("number", "text") else _leave_out(column, profile)
     # Numbers of rows identify a row of one file only.
     if left_out and profile.is_unique and not _are_row_numbers(column, profile):
@@ -117,9 +114,14 @@ def _are_row_numbers(column: str, profile: ColumnProfile) -> bool:
 
 def _are_whole(profile: ColumnProfile) -> bool:
     """Return whether a column holds whole numbers, and keeps none of them as text."""
+    is_whole = profile.reads_as in ("int", "float") and profile.is_whole
+    return is_whole and not profile.num_nan and not _keeps_digits(profile)
+
+
+def _keeps_digits(profile: ColumnProfile) -> bool:
+    """Return whether some numbers can only be kept as text: with leading zeros, or beyond int64."""
     text = profile.text
-    is_kept = text is not None and (text.num_leading_zeros or text.num_beyond_int64)
-    return profile.reads_as in ("int", "float") and profile.is_whole and not profile.num_nan and not is_kept
+    return text is not None and bool(text.num_leading_zeros or text.num_beyond_int64)
 
 
 def _is_token_column(profile: ColumnProfile) -> bool:
@@ -127,7 +129,7 @@ def _is_token_column(profile: ColumnProfile) -> bool:
     text = profile.text
     if text is None or text.num_image_names or (text.num_tried and profile.reads_as == "text"):
         return False
-    return profile.reads_as == "text" or bool(text.num_leading_zeros or text.num_beyond_int64)
+    return profile.reads_as == "text" or _keeps_digits(profile)
 
 
 def _count(profile: ColumnProfile) -> ValueCounts:
@@ -183,7 +185,7 @@ def _describe_durations(type_text: str) -> str:
 
 def _decide_number(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
     text = profile.text
-    if text is not None and (text.num_leading_zeros or text.num_beyond_int64):
+    if text is not None and _keeps_digits(profile):
         found = _classify_texts(column, profile, is_target=is_target)
         reason = "whole numbers outside the range of int64"
         if text.num_leading_zeros:
@@ -261,14 +263,8 @@ def _list_formats(profile: ColumnProfile) -> str:
     return " and ".join(names) or "unknown format"
 
 
-_SEQUENCE_DTYPES: Final = {"b": "int64", "i": "int64", "u": "int64", "f": "float32"}
-
-
 def find_attributes(type_name: TypeName, profile: ColumnProfile, *, is_whole: bool) -> dict[str, Any]:
-    """Return the attributes of a field that follow from the data.
-
-    `is_whole`: whether all rows were read; only then are all values of a category known.
-    """
+    """Return the attributes of a field that follow from the data, of all rows if `is_whole`."""
     return ATTRIBUTES[type_name](profile, is_whole)
 
 
@@ -333,12 +329,7 @@ def _find_domain(profile: ColumnProfile, is_whole: bool) -> dict[str, Any]:
     if profile.reads_as == "bool":
         return {"dtype": "int64", "values": [0, 1]}
     is_int = profile.reads_as == "int" or (profile.reads_as == "float" and profile.is_whole)
-    if (
-        is_int
-        and profile.text is not None
-        and (profile.text.num_leading_zeros or profile.text.num_beyond_int64)
-    ):
-        is_int = False
+    is_int = is_int and not _keeps_digits(profile)
     domain = {"values": list(profile.values)} if profile.values and is_whole and not profile.num_nan else {}
     if is_int:
         return {"dtype": "int64", **domain}
@@ -360,16 +351,12 @@ def _find_unit(profile: ColumnProfile) -> DateUnit:
 def _find_list(items: ItemProfile) -> dict[str, Any]:
     dtype = items.dtype
     if dtype not in ("string", "bytes"):
-        dtype = "float32" if dtype is None else _SEQUENCE_DTYPES[_kind_letter(dtype)]
+        dtype = "float32" if dtype is None or dtype.startswith("float") else "int64"
     if items.step == ():
         return {"dtype": dtype}
     # A list of lists is a sequence of steps, each a flat list.
     step = items.step if items.step is not None and len(items.step) == 1 else None
     return {"dtype": dtype, "shape": None if step is None else list(step), "stored": "feature_list"}
-
-
-def _find_nothing(_: ColumnProfile, __: bool) -> dict[str, Any]:
-    return {}
 
 
 def _find_number(profile: ColumnProfile, _: bool) -> dict[str, Any]:
@@ -393,13 +380,9 @@ ATTRIBUTES: Final[Mapping[TypeName, Callable[[ColumnProfile, bool], dict[str, An
     "number": _find_number,
     "category": _find_domain,
     "date": lambda profile, _: {"unit": _find_unit(profile)},
-    "text": _find_nothing,
+    "text": lambda *_: {},
     "image": _find_format,
-    "bytes": _find_nothing,
+    "bytes": lambda *_: {},
     "sequence": lambda profile, _: {} if profile.items is None else _find_list(profile.items),
     "tensor": _find_array,
 }
-
-
-def _kind_letter(dtype: str) -> str:
-    return "f" if dtype.startswith("float") else "i"

@@ -126,12 +126,7 @@ class Plan:
         return tuple(f"{show(each.column)}: {warning}" for each in self.columns for warning in each.warnings)
 
     def finalize_schema(self, missing: Mapping[str, int]) -> Schema:
-        """Return the final schema, after all rows were read.
-
-        A field that is optional only because not all rows were read becomes required if no row lacks it.
-
-        `missing`: number of rows that lack each field, by field name.
-        """
+        """Return the schema after all rows were read: cautious fields that no row lacks are required."""
         fields = {
             each.name: dataclasses.replace(each.field, optional=False)
             for each in self.columns

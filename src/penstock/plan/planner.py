@@ -393,14 +393,10 @@ def _find_numbers(
 
 
 def _has_commas(profile: ColumnProfile) -> bool:
-    """Return whether decimal commas were detected in a column."""
     text = profile.text
-    return (
-        text is not None
-        and text.numbers is not None
-        and text.numbers.decimal == ","
-        and text.example is not None
-    )
+    if text is None or text.numbers is None or text.example is None:
+        return False
+    return text.numbers.decimal == ","
 
 
 def holds_numbers(field: Field) -> bool:

@@ -162,10 +162,7 @@ def are_numbers(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> 
 
 
 def find_doubt(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> tuple[str, str] | None:
-    """Return a text and its number in a format, if all texts are plain numbers, too, with other values.
-
-    `raw`: column whose texts are numbers of the format, except some words.
-    """
+    """Return a text and its number, if all texts are plain numbers, too, with other values."""
     texts = _take_texts(raw, words)
     if texts is None or not fits_format(texts, NumberFormat()):
         return None

@@ -123,10 +123,7 @@ def _interpret_others(texts: Chunks, probe: list[str], profile: dict[str, Any]) 
 
 
 def find_markers(texts: Chunks, interpretation: TextInterpretation) -> dict[str, int]:
-    """Count the texts that mark a missing value, if all others may be numbers or dates.
-
-    `texts`: the texts, without nulls.
-    """
+    """Count the texts that mark a missing value, if all others may be numbers or dates."""
     if interpretation.numbers is not None:
         # `nan` is parsed as a number.
         if interpretation.numbers.dtype.kind != "f" or not np.isnan(interpretation.numbers).any():
@@ -225,7 +222,6 @@ def _is_numeric(text: str) -> bool:
 
 
 def _count_numbers(texts: Chunks) -> dict[str, Any]:
-    """Count the texts that are numbers, and describe the others."""
     is_number = pc.match_substring_regex(texts, f"^(?:{_NUMBER.pattern})$", ignore_case=True)
     others = texts.filter(pc.invert(is_number))
     words = others.filter(pc.invert(_are_markers(others)))

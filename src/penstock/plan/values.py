@@ -103,11 +103,7 @@ def survey_texts(
     finds_markers: bool = True,
     numbers: NumberFormat | None = None,
 ) -> SurveyedColumn:
-    """Survey texts; texts that are all numbers, dates or lists are profiled as such.
-
-    `finds_markers`: whether texts such as `NA` among numbers and dates count as missing values. `numbers`:
-    format of numbers that the user declared, or None.
-    """
+    """Survey texts; texts that are all numbers, dates or lists are profiled as such."""
     texts = column.drop_null() if column.null_count else column
     if not len(texts):
         return SurveyedColumn(_state(column, "empty"))
@@ -118,7 +114,9 @@ def survey_texts(
         found = survey_texts(drop_markers(column), files, finds_markers=False, numbers=numbers)
         if _is_counted(found.profile):
             return add_markers(found, markers)
-        text = _keep_digits(text, found.profile.text)
+        if (others := found.profile.text) is not None:  # the digits of texts that are not markers
+            zeros, beyond = others.num_leading_zeros, others.num_beyond_int64
+            text = replace(text, num_leading_zeros=zeros, num_beyond_int64=beyond)
     values = interpretation.numbers
     if values is not None and not text.num_leading_zeros and not text.num_beyond_int64:
         counted = _count_numbers(values)
@@ -141,18 +139,10 @@ def survey_texts(
 def _is_counted(profile: ColumnProfile) -> bool:
     """Return whether texts become numbers: digits with leading zeros or beyond int64 stay texts."""
     text = profile.text
+    if text is None or text.date_orders:
+        return text is not None
     is_number = profile.reads_as in ("int", "float", "date", "time")
-    if text is not None and text.date_orders:
-        return True
-    return is_number and text is not None and not text.num_leading_zeros and not text.num_beyond_int64
-
-
-def _keep_digits(text: TextProfile, others: TextProfile | None) -> TextProfile:
-    """Return the profile of all texts, with the digit counts of the texts that are not markers."""
-    if others is None:
-        return text
-    zeros, beyond = others.num_leading_zeros, others.num_beyond_int64
-    return replace(text, num_leading_zeros=zeros, num_beyond_int64=beyond)
+    return is_number and not text.num_leading_zeros and not text.num_beyond_int64
 
 
 def add_markers(found: SurveyedColumn, markers: dict[str, int]) -> SurveyedColumn:

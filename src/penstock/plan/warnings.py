@@ -64,10 +64,7 @@ _CODE_NAME: Final = re.compile(
 def list_warnings(
     column: str, profile: ColumnProfile, field: Field, form: Representation, *, is_declared: bool = False
 ) -> tuple[str, ...]:
-    """Return warnings about a column, the most serious first.
-
-    `is_declared`: whether the type of the field was declared rather than inferred.
-    """
+    """Return warnings about a column, the most serious first."""
     if not profile.num_present:
         return _shorten_name(_warn_empty(column, profile, field), column)
     warnings = [

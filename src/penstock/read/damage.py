@@ -96,10 +96,7 @@ class FrameScanner(Protocol):
 
 @contextmanager
 def naming_record(path: AnyPath, scanner: FrameScanner) -> Iterator[None]:
-    """Turn a `MemoryError` while a chunk is fed into one that names the file and the record.
-
-    A record that does not fit into memory began in an earlier chunk.
-    """
+    """Turn a `MemoryError` while a chunk is fed into one that names the record, which began earlier."""
     record, offset = scanner.location
     try:
         yield

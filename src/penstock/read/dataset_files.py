@@ -114,10 +114,7 @@ class DatasetFolder:
 def find_folders(
     paths: PathLike | Iterable[PathLike],
 ) -> tuple[list[DatasetFolder], PathLike | list[PathLike]]:
-    """Return the folders with a manifest, each once, and the remaining paths.
-
-    A glob pattern may match such folders too.
-    """
+    """Return the folders with a manifest, each once, and the remaining paths; patterns may match folders."""
     folders: dict[str, DatasetFolder] = {}
     rest: list[PathLike] = []
     if isinstance(paths, str | os.PathLike):

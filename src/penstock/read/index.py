@@ -296,11 +296,7 @@ class DeclaredIndex(ManifestIndex):
 
 
 def open_declared(path: Path, entry: ShardEntry, options: ReadOptions, *, is_strict: bool) -> Index:
-    """Return the index of a shard that a manifest declares.
-
-    `is_strict`: whether a different size or record count is an error; otherwise the file is scanned, and
-    damaged ranges count as bad records.
-    """
+    """Return the index of a declared shard; one that differs is an error if `is_strict`, or scanned."""
     try:
         file = OpenFile(path)
     except NoSuchPathError as error:

@@ -241,7 +241,6 @@ def check_count(name: str, value: object, least: int) -> None:
 
 
 def _draw_below(seed: int, epoch: int, size: int) -> int:
-    """Return a random number from 0 to `size` − 1."""
     low, high = _native.random_words(seed, epoch, _ROTATE, np.zeros(1, np.int64), 2)[0].tolist()
     return int((high << 32 | low) * size >> 64)
 

@@ -150,10 +150,7 @@ class RangeBuffers:
             self._drop_oldest()
 
     def take(self, frames: Frames) -> tuple[list[Piece], NDArray[np.int64]]:
-        """Return pieces with frames that are read now, and the number of the piece of each frame.
-
-        `wait_for` gives the bytes of a piece. Frames that were not announced are requested.
-        """
+        """Return pieces with frames that are read now, and the number of the piece of each frame."""
         with self._lock:
             known, at = self._find(frames)
             if self._request_rest(frames, at, is_urgent=True):
@@ -252,7 +249,7 @@ class RangeBuffers:
             self._num_bytes -= piece.num_bytes
 
     def _count(self, known: _Pieces, at: NDArray[np.int64]) -> None:
-        """Add announced frames to those that are left of each piece."""
+        """Add announced frames to the frames left of each piece."""
         indexes, counts = np.unique(at[at >= 0], return_counts=True)
         for i, num_frames in zip(indexes.tolist(), counts.tolist(), strict=True):
             self._pieces[known.numbers[i]].num_left += num_frames

@@ -147,10 +147,7 @@ class RemoteShards:
         return None
 
     def open(self, folder: AnyPath, name: str, entry: ShardEntry | None) -> Shard:
-        """Return a shard.
-
-        `entry`: entry of the object in a manifest; None scans the object.
-        """
+        """Return a shard, scanned if no manifest has an entry for it."""
         path = cast("StorePath", folder / name)
         if entry is None:
             file = RemoteFile(path)

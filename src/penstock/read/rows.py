@@ -133,10 +133,7 @@ class Rows:
     def blocks(
         self, most_rows: int, most_bytes: int, start: int = 0, stop: int | None = None
     ) -> Iterator[tuple[int, int]]:
-        """Yield ranges that cover rows `start` to `stop`.
-
-        Each has at most `most_rows` rows and about `most_bytes` bytes, and is in one file.
-        """
+        """Yield ranges that cover rows, each in one file, of at most `most_rows` and about `most_bytes`."""
         for shard, first, begin, last in self._parts(start, len(self) if stop is None else stop):
             offsets = shard.index.offsets
             at = begin

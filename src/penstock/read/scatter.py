@@ -117,7 +117,6 @@ class Scatter:
         return _native.RowBuffers(_make_segment(self._ranges, *found, begins, sizes))
 
     def _find_ranges(self, wanted: NDArray[np.int64], ranges: RangeBuffers) -> list[_native.MixedSegment]:
-        """Return the frames of rows in an object store, in buffers."""
         begins, sizes, frames = self._list_frames(wanted, ranges)
         return [_make_segment(ranges, *ranges.take(frames), begins, sizes)]
 
@@ -137,11 +136,7 @@ class Scatter:
             self._ranges.clear()
 
     def check(self, *, is_strict: bool) -> None:
-        """Check that every file still exists and has not changed since it was opened.
-
-        `is_strict`: whether a missing or changed file is an error now; otherwise each of its rows counts as a
-        bad record.
-        """
+        """Check that no file has changed; a changed file is an error if `is_strict`, or its rows are bad."""
         suspects = self.rows.shards.find_suspects()
         for number in self._lost.keys() - set(suspects):
             self._lost.pop(number, None)

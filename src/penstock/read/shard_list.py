@@ -100,10 +100,7 @@ class ShardList(Sequence[Shard]):
         return ShardList([shard.in_order() for shard in self._shards])
 
     def list_plain(self) -> list[bytes]:
-        """Return the path of each shard that is not compressed, encoded; b"" for others.
-
-        The decompressed copy of a compressed shard has another identity than the shard.
-        """
+        """Return the encoded path of each shard that is not compressed; b"" for others."""
         return [os.fsencode(shard.path) if type(shard) is Shard else b"" for shard in self._shards]
 
     def list_identities(self) -> NDArray[np.int64]:
@@ -235,7 +232,7 @@ class DeclaredShards(LazyShards):
         return self if is_plain else ShardList([shard.in_order() for shard in self])
 
     def list_plain(self) -> list[bytes]:
-        """Return the path of each shard that is not compressed; b"" for others."""
+        """Return the encoded path of each shard that is not compressed; b"" for others."""
         paths: list[bytes] = []
         for folder, group in groupby(self._files, key=lambda file: file.folder):
             start = os.fsencode(folder) + os.sep.encode()

@@ -113,10 +113,7 @@ def _are_usual_integers(values: NDArray[np.generic]) -> bool:
 
 
 def _find_short(values: Sequence[bytes], order: _Order) -> list[TensorDtype]:
-    """Return the type of two bytes of the values, if their upper bytes are not like the lower ones.
-
-    Either most numbers are far smaller than the type allows, or neighbours are similar, but not their bytes.
-    """
+    """Return the type of two bytes, if numbers are small, or neighbours are similar but not their bytes."""
     signed, unsigned = _view(values, "int16", order), _view(values, "uint16", order)
     numbers = signed.astype(np.float64)
     upper, lower = np.divmod(unsigned.astype(np.int64), 256)
@@ -243,7 +240,6 @@ def view_array(tensor: Tensor, value: bytes) -> NDArray[np.generic]:
 
 
 def _declare_tensor(name: str, tensor: Tensor) -> str:
-    """Return the argument that declares a tensor, as messages name it."""
     return declare(name, f"Tensor({tensor.shape}, {tensor.dtype!r})")
 
 

@@ -254,7 +254,6 @@ def _list_values(values: list[Any]) -> str:
 
 
 def _show_value(value: object) -> str:
-    """Write a default."""
     return show(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
@@ -334,18 +333,14 @@ def _widen_encoding(one: Tensor, other: Tensor) -> dict[str, Any]:
     return {"encoding": one.encoding if other.encoding == "auto" else other.encoding}
 
 
-def _widen_nothing(*_: Field) -> dict[str, Any]:
-    return {}
-
-
 # Attributes that two fields of one type share once they are merged, by that type.
 WIDER: Final[dict[type[Field], Callable[[Any, Any], dict[str, Any]]]] = {
-    Number: _widen_nothing,
+    Number: lambda *_: {},
     Category: _widen_values,
-    Date: _widen_nothing,
-    Text: _widen_nothing,
+    Date: lambda *_: {},
+    Text: lambda *_: {},
     Image: lambda one, other: {} if one.format == other.format else {"format": None},
-    Bytes: _widen_nothing,
+    Bytes: lambda *_: {},
     Sequence: lambda one, other: {} if one.shape == other.shape else {"shape": None},
     Tensor: _widen_encoding,
 }

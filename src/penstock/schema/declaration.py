@@ -93,10 +93,7 @@ class ColumnDeclaration:
         return cls(type_name, form, is_whole=is_whole)
 
     def over(self, lower: ColumnDeclaration | None) -> ColumnDeclaration:
-        """Return this declaration, completed by one of lower precedence.
-
-        If the types differ, only attributes that all types share are taken from `lower`.
-        """
+        """Return this declaration, completed by a lower one, or by its common attributes for another type."""
         if lower is None:
             return self
         is_same = self.type_name in (None, lower.type_name)

@@ -40,7 +40,6 @@ def check_int64(owner: str, path: str, value: object) -> int:
 
 
 def _check_float32(owner: str, path: str, value: object) -> float:
-    """Return a float that fits a float list; NaN and infinities are allowed."""
     if isinstance(value, np.generic):
         value = value.item()
     number = _check_number(owner, path, value)
@@ -51,7 +50,6 @@ def _check_float32(owner: str, path: str, value: object) -> float:
 
 
 def _check_float64(owner: str, path: str, value: object) -> float:
-    """Return a float; NaN and infinities are allowed."""
     number = _check_number(owner, path, value)
     try:
         return float(number)

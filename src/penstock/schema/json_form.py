@@ -74,10 +74,7 @@ def dump_fields(fields: Mapping[str, Field]) -> dict[str, Any]:
 
 
 def load_fields(form: object) -> dict[str, Field]:
-    """Return the fields that a JSON form declares.
-
-    Raises SchemaError: the JSON form is not what `dump_fields` returns; `field` is the path of the fault.
-    """
+    """Return the fields that a JSON form declares; the `field` of an error is the path of the fault."""
     root = JsonValue(form, Document("schema"))
     if isinstance(form, str):
         raise root.refuse("an object", advice="Parse the text with json.loads first.")

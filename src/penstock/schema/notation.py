@@ -108,9 +108,6 @@ TIME_PATTERN: Final = (
 
 
 def date_pattern(order: DateOrder) -> str:
-    """Return the regular expression of a date, in the syntax that Python and RE2 share.
-
-    The parts are separated by points, slashes or hyphens; the year has four digits.
-    """
+    """Return the regular expression of a date, in the syntax that Python and RE2 share."""
     parts = [_PARTS[part] for part in order]
     return "(?:" + "|".join(separator.join(parts) for separator in (r"\.", "/", "-")) + ")"

@@ -177,10 +177,7 @@ class Resolution(NamedTuple):
     notes: Mapping[str, str]
 
     def without_unlabelled(self, declared: Collection[str]) -> Resolution:
-        """Return the schema with texts such as NA as missing labels of targets whose types are not declared.
-
-        `declared`: names of the fields whose types, or roles, are declared.
-        """
+        """Return the schema with texts such as NA as missing labels of targets that are not `declared`."""
         fields, notes = dict(self.schema), dict(self.notes)
         for name in self.schema.targets:
             given = fields[name]
@@ -259,7 +256,6 @@ class _Fitted(NamedTuple):
 def _fit_declared(
     survey: Survey, inference: Inference, declared: Schema, partial: frozenset[str]
 ) -> list[_Fitted]:
-    """Match the declared fields with the records."""
     entries = name_entries(survey)
     names = {(isinstance(entry, ListSurvey), entry.key): name for name, entry in entries.items()}
     fitted: list[_Fitted] = []

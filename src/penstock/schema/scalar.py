@@ -156,15 +156,8 @@ def find_labelled_rows(field: Field, column: Any) -> Mask:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Text(Field):
-    """One text per record, in UTF-8.
-
-    Example:
-        >>> Text(default="").optional
-        True
-    """
-
-    type_name: ClassVar[str] = "text"
+class _ByteStringField(Field):
+    """Base class of the fields with one byte string per record."""
 
     @property
     def kind(self) -> Kind:
@@ -175,12 +168,24 @@ class Text(Field):
         """Return a short description of the values per record."""
         return "scalar"
 
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Text(_ByteStringField):
+    """One text per record, in UTF-8.
+
+    Example:
+        >>> Text(default="").optional
+        True
+    """
+
+    type_name: ClassVar[str] = "text"
+
     def _check_default(self, owner: str) -> str:
         return check_string(owner, "default", self.default)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Image(Field):
+class Image(_ByteStringField):
     """One encoded image per record: the bytes of a JPEG, PNG, WebP, GIF or BMP file.
 
     Attributes:
@@ -193,11 +198,6 @@ class Image(Field):
 
     format: ImageFormat | None = None
     type_name: ClassVar[str] = "image"
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of list that stores the field in a record."""
-        return "bytes"
 
     def describe(self) -> str:
         """Return a short description of the values per record."""
@@ -212,7 +212,7 @@ class Image(Field):
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class Bytes(Field):
+class Bytes(_ByteStringField):
     """One opaque byte string per record.
 
     Example:
@@ -221,15 +221,6 @@ class Bytes(Field):
     """
 
     type_name: ClassVar[str] = "bytes"
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of list that stores the field in a record."""
-        return "bytes"
-
-    def describe(self) -> str:
-        """Return a short description of the values per record."""
-        return "scalar"
 
     def _check_default(self, owner: str) -> bytes:
         return check_bytes(owner, "default", self.default)

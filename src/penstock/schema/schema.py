@@ -12,6 +12,7 @@ from collections.abc import Sequence as SequenceOf
 from dataclasses import replace
 from typing import Any
 
+from penstock import _native
 from penstock.errors import PayloadError, SchemaError
 from penstock.foundation.html import Html, display_safely, make_block, make_table
 from penstock.foundation.wording import count, list_texts, refuse, show, unknown_name
@@ -24,15 +25,13 @@ from penstock.schema.survey import Survey
 
 def survey_payloads(payloads: Iterable[bytes]) -> Survey:
     """Survey the fields of payloads, in one pass and constant memory."""
-    # The core is loaded only when payloads are read: schemas need no core.
-    from penstock import _native  # noqa: PLC0415
-
     counter = _native.Survey()
     for payload in payloads:
         counter.add(payload)
     return Survey.from_counts(counter.counts())
 
 
+_HEADER = ("field", "type", "role", "values")
 _MAX_NAME_CHARS = 60
 _MAX_REPR_FIELDS = 20  # a longer schema is shown by print, and in a notebook
 
@@ -256,10 +255,7 @@ class Schema(Mapping[str, Field]):
         return f"Schema({self._fields!r})"
 
     def __str__(self) -> str:
-        rows = [("field", "type", "role", "values")]
-        for name, field in self._fields.items():
-            missing = ", optional" if field.optional else ""
-            rows.append((_show_name(name), field.type_name, field.role, field.describe() + missing))
+        rows = [_HEADER, *((_show_name(name), *cells) for name, *cells in _list_rows(self))]
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         lines = (
             "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
@@ -270,11 +266,13 @@ class Schema(Mapping[str, Field]):
 
 def draw_fields(schema: Schema) -> Html:
     """Return a table of the fields for a notebook."""
-    rows = (
-        (name, field.type_name, field.role, field.describe() + (", optional" if field.optional else ""))
-        for name, field in schema.items()
-    )
-    return make_table(("field", "type", "role", "values"), rows, num_rows=len(schema))
+    return make_table(_HEADER, _list_rows(schema), num_rows=len(schema))
+
+
+def _list_rows(schema: Schema) -> Iterator[tuple[str, str, str, str]]:
+    for name, field in schema.items():
+        values = field.describe() + (", optional" if field.optional else "")
+        yield name, field.type_name, field.role, values
 
 
 def _as_tuple(names: str | Iterable[str]) -> tuple[str, ...]:

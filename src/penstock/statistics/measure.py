@@ -112,7 +112,6 @@ def measure_field(field: Field, column: Column | Deferred, rows: Selection, max_
 
 
 def _spread(numbers: NDArray[Any], rows: Selection) -> Spread:
-    """Measure one number per row."""
     return Spread.of(numbers, rows.keys, numbers.take(rows.sampled), rows.keep)
 
 
@@ -148,7 +147,7 @@ def _measure_numbers(
 def _measure_vectors(
     measure: FieldMeasure, vectors: NDArray[Any], keep: Mask | None, sample: RowSample
 ) -> None:
-    """Measure arrays of one size as a whole, and if they are small, each element by itself."""
+    """Measure all elements of arrays of one size, and if the arrays are small, each element by itself."""
     if vectors.shape[1] > MAX_ELEMENTS:
         wanted = vectors if keep is None else vectors[keep]
         measure.parts["values"] = Spread(Moments.of(wanted), sample)

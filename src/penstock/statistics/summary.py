@@ -111,11 +111,7 @@ def dump_statistics(num_rows: int, fields: Mapping[str, FieldStatistics]) -> dic
 
 
 def load_statistics(form: object, root: str = "$") -> dict[str, FieldStatistics]:
-    """Return the statistics of each field from their JSON form.
-
-    `form`: the JSON form, after `json.loads`. Raises SchemaError: the JSON form is not what `dump_statistics`
-    returns; `field` is the path of the fault.
-    """
+    """Return the statistics of each field; the `field` of an error is the path of the fault."""
     value = JsonValue(form, Document("statistics", root=root))
     value.object("num_rows", "fields")
     value.child("num_rows").count()

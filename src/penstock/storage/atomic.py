@@ -233,10 +233,7 @@ def sync_descriptor(fd: int) -> None:
 
 
 def reserve_blocks(fd: int, num_bytes: int) -> None:
-    """Reserve the first `num_bytes` bytes of a file; where it is shorter, they are zeros.
-
-    A full disk is an error here, and not a signal when a mapping of the file is written to.
-    """
+    """Reserve the first bytes of a file, so that a full disk is an error now, and no signal in a mapping."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(fd, 0, num_bytes)
         return
@@ -309,10 +306,7 @@ _folders: list[tempfile.TemporaryDirectory[str]] = []
 
 @contextmanager
 def scratch_folder(*, is_kept: bool = True) -> Iterator[Path]:
-    """Create a folder for temporary files, and remove it at the end.
-
-    `is_kept`: whether files stay if the store fails, for the user to upload.
-    """
+    """Create a folder for temporary files, removed at the end; with `is_kept`, not if the store fails."""
     try:
         folder = Path(tempfile.mkdtemp(prefix="penstock-"))
     except OSError as error:

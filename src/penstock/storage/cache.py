@@ -84,10 +84,7 @@ def _rename(name: Path, path: Path) -> bool:
 
 
 def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_BYTES) -> bool:
-    """Delete the least recently used files of `folder` until `needed_bytes` more fit within the limit.
-
-    Return whether they fit. Nothing is deleted if they alone exceed the limit.
-    """
+    """Delete the least recently used files until more bytes fit within the limit; return whether they do."""
     if needed_bytes > limit_bytes:
         return False
     files = []
@@ -144,10 +141,7 @@ class RangeCache:
         self._is_writable = True
 
     def find_object(self, path: StorePath, num_bytes: int, version: str) -> CachedObject:
-        """Return the chunks of one version of an object.
-
-        `version`: identifies the content: a digest or an ETag.
-        """
+        """Return the chunks of one version of an object; the version is a digest or an ETag."""
         key = hashlib.sha256(f"{path}\n{num_bytes}\n{version}".encode()).hexdigest()[:40]
         return CachedObject(self, self.folder / key, num_bytes)
 
@@ -252,11 +246,7 @@ class CachedObject:
 
 
 def find_cache(limit_bytes: int | None) -> RangeCache | None:
-    """Return the cache of this process; None if caching is off.
-
-    `limit_bytes`: maximum size of all files in it, 0 for no cache. None takes the variable
-    `PENSTOCK_STORE_CACHE_BYTES` of the environment, and without it there is no cache.
-    """
+    """Return the cache of this process; None if the limit, by default of the environment, is zero."""
     if limit_bytes is None:
         given = os.environ.get(BYTES_VARIABLE) or "0"
         if not given.isdecimal():

@@ -53,10 +53,7 @@ def begins_with_record(first: bytes) -> bool:
 
 
 def inflate_first(first: bytes, most: int) -> bytes:
-    """Return up to `most` bytes of what a gzip file begins with; nothing if it is damaged.
-
-    Reading the file reports the damage.
-    """
+    """Return up to `most` bytes of the beginning of a gzip file; nothing if it is damaged."""
     try:
         return zlib.decompressobj(47).decompress(first, most)
     except zlib.error:

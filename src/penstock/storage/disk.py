@@ -73,10 +73,7 @@ class Disk(Location):
     def list(
         self, skips: Callable[[str], bool] = lambda _: False, folders: MutableSequence[str] | None = None
     ) -> Iterator[Entry]:
-        """Yield the files below this folder; the names of one folder per level are in memory.
-
-        A broken link counts as a file without bytes: opening it is an error later.
-        """
+        """Yield the files below this folder; broken links are empty files: opening them is an error."""
         if os.path.lexists(self._path):
             yield from _list(str(self._path), "", (), skips, [] if folders is None else folders)
 

@@ -106,13 +106,10 @@ class NamedFiles(NamedTuple):
         raise RefusedNameError(errno.EACCES, "a file that is not in the folder of the table", name)
 
     def _resolve_local(self, name: str) -> str:
-        real = Path(os.path.realpath(name)) if "\0" not in name else None
-        for folder in self.allowed:
-            if (
-                real is not None
-                and not is_store_path(folder)
-                and real.is_relative_to(os.path.realpath(folder))
-            ):
+        if "\0" not in name:
+            real = Path(os.path.realpath(name))
+            folders = [folder for folder in self.allowed if not is_store_path(folder)]
+            if any(real.is_relative_to(os.path.realpath(folder)) for folder in folders):
                 return name
         raise RefusedNameError(errno.EACCES, "a local file, named by a table in a store", name)
 
@@ -125,10 +122,7 @@ def _is_below(path: StorePath, folder: StorePath) -> bool:
 
 
 def read_file(path: str, stop: int | None = None) -> bytes:
-    """Return the bytes of a regular file, or of an object of a store, all or the first `stop`.
-
-    Raises OSError: the file cannot be read; `explain` returns the reason.
-    """
+    """Return the bytes of a regular file, or of an object of a store, all or the first `stop`."""
     if is_store_path(path):
         return _read_object(parse_store_path(path), stop)
     if "\0" in path:
@@ -162,10 +156,7 @@ def _read_object(path: StorePath, stop: int | None) -> bytes:
 
 
 def read_files(paths: Iterable[str | None]) -> Iterator[bytes | OSError | None]:
-    """Yield the content of each file, or why it cannot be read; None for None.
-
-    Objects of stores are requested ahead of the caller, up to 32 at a time.
-    """
+    """Yield the content of each file, or why it cannot be read; objects are requested ahead of the caller."""
     return _read_each(paths, None)
 
 

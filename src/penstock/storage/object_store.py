@@ -142,10 +142,7 @@ def look_up(path: StorePath) -> StoreObject | None:
 
 
 def stream(path: StorePath, *, etag: str | None = None) -> Iterator[memoryview]:
-    """Yield all bytes of an object by one request, so that they are of one version whatever the server is.
-
-    `etag`: version that the object must have, as in `StoreObject`; None for any.
-    """
+    """Yield all bytes of an object by one request, so that they are of one version on any server."""
     answer = _repeat(path, lambda: obstore.get(_open(path), path.key, options=demand_version(etag)))  # type: ignore[arg-type]
     found = describe_object(path, answer.meta)
     refuse_other_version(found, etag)
@@ -376,7 +373,6 @@ def _failed(path: StorePath, error: Exception) -> StoreError:
 
 
 def _open(path: StorePath, *, is_upload: bool = False) -> Any:
-    """Return the client of a bucket."""
     settings = _find_settings(path.scheme)
     return _open_bucket(path.scheme, path.bucket, settings, os.getpid(), is_upload)
 

@@ -35,10 +35,7 @@ class StoreObject(NamedTuple):
 
 
 def refuse_other_version(found: StoreObject, etag: str | None) -> None:
-    """Check that an answer is about the version that was demanded; some servers ignore conditions.
-
-    `etag`: version that the object must have, as in `StoreObject`; None for any.
-    """
+    """Check that an answer is about the demanded version; some servers ignore conditions."""
     # A server that compared a strong ETag may leave it out of its answer.
     is_compared = etag is not None and _is_strong(etag) and (found.etag is None or not _is_strong(found.etag))
     if etag is not None and found.etag != etag and not is_compared:

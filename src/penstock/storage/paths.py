@@ -66,10 +66,7 @@ def is_named_like_tfrecord(name: str) -> bool:
 
 
 def is_tfrecord(path: AnyPath) -> bool:
-    """Return whether a file is a TFRecord file, by its name or otherwise by its first bytes.
-
-    Of an object in a store, the name alone decides: a request per object would take too long.
-    """
+    """Return whether a file is a TFRecord file, by its name or first bytes; in a store, by its name alone."""
     if is_named_like_tfrecord(path.name):
         return True  # if it is damaged, or another format, opening it is an error
     if not isinstance(path, Path):
@@ -84,10 +81,7 @@ def is_tfrecord(path: AnyPath) -> bool:
 
 
 def find_files(paths: PathLike | Iterable[PathLike]) -> tuple[list[AnyPath], bool]:
-    """Return the files for `paths`, and whether each file was named explicitly.
-
-    A file counts once, under the first of its names: `a`, `./a` and a link to `a` are the same file.
-    """
+    """Return the files for `paths`, each under its first name, and whether each was named explicitly."""
     if isinstance(paths, str | os.PathLike):
         paths = [paths]
     elif isinstance(paths, bytes | bytearray) or not isinstance(paths, Iterable):
@@ -238,10 +232,7 @@ def _matched_files(pattern: str, matches: Iterable[Path]) -> list[Path]:
 
 
 def _list_folder(folder: Path) -> list[Path]:
-    """Return the files with a TFRecord name; if there are none, the files with TFRecord content.
-
-    If some have such a name, other files may be their backups.
-    """
+    """Return the files with a TFRecord name, as others may be backups; without any, by content."""
     files = sorted(
         entry
         for entry in folder.rglob("*")
@@ -276,10 +267,7 @@ def _suggest_name(path: Path) -> str:
 
 
 def may_be_folder(path: AnyPath) -> bool:
-    """Return whether a path may be the path of a folder; no request is sent to a store.
-
-    In a store, patterns and names of TFRecord files are no folders.
-    """
+    """Return whether a path may be a folder; in a store, no pattern and no name of a TFRecord file is."""
     if isinstance(path, Path):
         return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises for a name that is too long
     return not is_named_like_tfrecord(path.name) and split_pattern(path) is None

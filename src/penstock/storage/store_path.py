@@ -178,10 +178,7 @@ def resolve_path(path: AnyPath) -> AnyPath:
 
 
 def make_absolute(path: str | os.PathLike[str], folder: str = "") -> str:
-    """Return a path as processes with other working folders find it; links are kept, URLs are absolute.
-
-    `folder`: folder that relative paths start from; "" for the working folder.
-    """
+    """Return an absolute path or URL; relative paths start from `folder`, and links are kept."""
     return os.fspath(path) if is_store_path(path) else os.fspath(Path(folder, path).absolute())
 
 
@@ -203,10 +200,7 @@ def name_folder(folder: AnyPath) -> str:
 
 
 def take_local_path(path: str | os.PathLike[str], option: str) -> Path:
-    """Return the local path of an option that cannot name something in an object store.
-
-    Without this, a folder named `s3:` would be created.
-    """
+    """Return the local path of an option; a folder named `s3:` would be created for a path in a store."""
     parsed = as_path(path)
     if isinstance(parsed, StorePath):
         raise OptionError(

@@ -143,10 +143,7 @@ def read_azure_settings(names: dict[str, str]) -> tuple[dict[str, Any], bool]:
 
 
 def find_aws_profile(names: dict[str, str]) -> Any:
-    """Return the credentials of a profile of the user's files; None to use the environment.
-
-    `obstore` reads variables, web identities and machine roles itself; boto3 reads files, if it is installed.
-    """
+    """Return the credentials of a profile, read by boto3; None if `obstore` finds them in the environment."""
     if "AWS_ACCESS_KEY_ID" in names or names.get("AWS_SKIP_SIGNATURE"):
         return None
     file = Path(names.get("AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials")).expanduser()
