@@ -26,6 +26,7 @@ from penstock.plan.texts import Chunks
 from penstock.plan.values import (
     SurveyedColumn,
     add_markers,
+    survey_byte_objects,
     survey_bytes,
     survey_numbers,
     survey_texts,
@@ -199,10 +200,7 @@ def survey_column(
             return SurveyedColumn(survey_arrays(arrays))
         if any(array.dtype == object for array in arrays):
             values = [value for array in arrays for value in array.tolist()]
-            markers = count_markers(values) if words is None else {}
-            column, profile = survey_objects(drop_texts(values) if markers else values)
-            found = SurveyedColumn(profile) if column is None else survey(column)
-            return add_markers(found, markers) if markers else found
+            return _survey_objects(values, survey, finds_markers=words is None)
     column = _join(parts)
     if column is None:
         names = dict.fromkeys(
@@ -211,6 +209,18 @@ def survey_column(
         text = ", ".join(names)
         return SurveyedColumn(ColumnProfile(kind="mixed", type_text=text, num_rows=sum(map(len, parts))))
     return survey(column)
+
+
+def _survey_objects(
+    values: SequenceOf[Any], survey: Callable[[Chunks], SurveyedColumn], *, finds_markers: bool
+) -> SurveyedColumn:
+    """Return the profile of Python objects; `survey` surveys those that Arrow can hold."""
+    if (profile := survey_byte_objects(values)) is not None:
+        return SurveyedColumn(profile)
+    markers = count_markers(values) if finds_markers else {}
+    column, profile = survey_objects(drop_texts(values) if markers else values)
+    found = SurveyedColumn(profile) if column is None else survey(column)
+    return add_markers(found, markers) if markers else found
 
 
 def _join(parts: Iterable[RawColumn]) -> Chunks | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -170,6 +171,26 @@ def survey_bytes(
     present = column.drop_null().slice(0, _NUM_PROBED)
     starts = (bytes(value.as_buffer()[:MAGIC_BYTES]) for value in present)
     return SurveyedColumn(_state(column, "bytes", formats=_count_formats(starts)))
+
+
+def survey_byte_objects(values: SequenceOf[Any]) -> ColumnProfile | None:
+    """Survey byte strings that are Python objects; None for other objects, and if they may be texts.
+
+    The profile is that of `survey_bytes`, without a copy of all bytes.
+    """
+    if not set(map(type, values)) <= {bytes, type(None)}:
+        return None
+    present = [value for value in values if value is not None]
+    first = present[:_NUM_PROBED]
+    if not first or all(map(_is_text, first)):
+        return None
+    return ColumnProfile(
+        kind="bytes",
+        type_text=str(pa.binary()),
+        num_rows=len(values),
+        num_missing=len(values) - len(present),
+        formats=_count_formats(value[:MAGIC_BYTES] for value in first),
+    )
 
 
 def _decode(column: Chunks) -> Chunks | None:

@@ -241,6 +241,32 @@ def test_bytes_are_counted_by_the_format_that_they_begin_as():
     assert look([PNG, b""]).formats == {"png": 1, "unknown": 1}
 
 
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b"\x00\x01", None, b"GIF89a\x01\x00", b""],
+        [b"\xff\xd8\xff\xe0", b"\xff"] * 200,
+        [b"text"] * 300 + [b"\x00"],
+        [b"\x00"] + [b"text"] * 300,
+        [b"text", None],
+        [b"17", b"18"],
+        [None, None],
+        [b"\x00", "text"],
+        [b"\x00", bytearray(b"\x01")],
+    ],
+)
+def test_byte_objects_have_the_profile_of_an_arrow_column(values, monkeypatch):
+    found = look(objects(*values))
+    monkeypatch.setattr("penstock.plan.survey.survey_byte_objects", lambda _: None)
+    assert found == look(objects(*values))
+
+
+def test_byte_objects_are_not_copied_to_arrow(monkeypatch):
+    monkeypatch.setattr("penstock.plan.survey.survey_objects", lambda _: pytest.fail("copied"))
+    profile = look(objects(*[bytes([i]) * 5000 for i in range(30)], None))
+    assert (profile.kind, profile.formats, profile.num_missing) == ("bytes", {"unknown": 30}, 1)
+
+
 def test_names_of_image_files_are_looked_for(tmp_path):
     (tmp_path / "a.jpg").write_bytes(JPEG)
     (tmp_path / "b.PNG").write_bytes(PNG)
