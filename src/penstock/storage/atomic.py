@@ -28,6 +28,9 @@ from penstock.storage.store_path import SCHEMES, AnyPath
 # Every 16 MiB the kernel starts to write to the disk, while the next bytes are made. With this, 256 MB with
 # their SHA-256 took 0.37 s (fsync 0.01 s); without it, 0.47 s (fsync 0.12 s), on ext4 on a virtual disk.
 _WRITEBACK_BYTES = 16 << 20
+# Calls end at multiples of this: for larger ones, Linux looks for large blocks of free memory. On ext4 of
+# Linux 6.18, calls of 4 MiB took 0.3 to 1.4 s of CPU for 860 MB, and those of 512 KiB 0.21 s.
+_CALL_BYTES = 512 << 10
 
 _ADVICE = {
     errno.EFBIG: "Raise the limit of file sizes ('ulimit -f'), or write smaller files.",
@@ -87,7 +90,8 @@ class AtomicFile:
             raise WriteError("the file is already closed", path=self.path)
         try:
             while rest:
-                rest = rest[os.write(self._fd, rest) :]
+                offset = self.num_bytes + len(data) - len(rest)
+                rest = rest[os.write(self._fd, rest[: _CALL_BYTES - offset % _CALL_BYTES]) :]
         except OSError as error:
             end = self.num_bytes + len(data)
             total = max(self._planned_bytes, end)

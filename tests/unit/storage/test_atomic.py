@@ -106,6 +106,24 @@ def test_atomic_file_on_a_full_disk_names_the_path_and_the_bytes_left(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_calls_of_atomic_file_end_at_multiples_of_half_a_mebibyte(tmp_path, monkeypatch) -> None:
+    ends = []
+    write = os.write
+
+    def note_end(fd: int, data: memoryview) -> int:
+        num_written = write(fd, data)
+        ends.append(os.lseek(fd, 0, os.SEEK_CUR))
+        return num_written
+
+    monkeypatch.setattr(os, "write", note_end)
+    pieces = [bytes([i]) * size for i, size in enumerate((700_000, 1, 1_000_000))]
+    with AtomicFile(tmp_path / "file") as file:
+        for piece in pieces:
+            file.write(piece)
+    assert ends == [1 << 19, 700_000, 700_001, 2 << 19, 3 << 19, 1_700_001]
+    assert (tmp_path / "file").read_bytes() == b"".join(pieces)
+
+
 def test_atomic_file_is_synced_before_it_is_renamed_and_its_folder_after(tmp_path, monkeypatch) -> None:
     calls = []
     sync, replace = os.fsync, type(tmp_path).replace
