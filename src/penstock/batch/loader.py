@@ -32,15 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LoaderParts:
-    """Parts of a loader.
-
-    Attributes:
-        plan: Plan of the records in each batch.
-        supply: Source of their columns.
-        pipeline: Pipeline that turns columns into arrays.
-        options: Options of the loader.
-        identity: Identity that a state is checked against.
-    """
+    """Parts of a loader; states are checked against the identity."""
 
     plan: BatchPlan
     supply: Supply

@@ -98,11 +98,7 @@ class Transforming(ArrayMaker, Protocol):
 class MadeRows(NamedTuple, Generic[_K]):
     """A finished batch.
 
-    Attributes:
-        ticket: Ticket of the batch.
-        batch: Arrays for the consumer.
-        num_records: Number of records, without padding.
-        rows: Row numbers in the source, in order.
+    `num_records` excludes padding. `rows` are the numbers of its rows in the source, in order.
     """
 
     ticket: _K

@@ -27,11 +27,8 @@ _MEANINGS = {
 class Identity(NamedTuple):
     """Everything that a loader must share with the one that made its state.
 
-    Attributes:
-        data: Fingerprint of the data.
-        pipeline: Fingerprint of the pipeline.
-        order: Options that determine the order of the records.
-        batches: Options that determine which records form a batch.
+    Fingerprints of data and pipeline, options of the order of the records, and options that decide which
+    records form a batch.
     """
 
     data: str

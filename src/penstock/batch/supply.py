@@ -55,13 +55,7 @@ class RecordLocation(NamedTuple):
 
 
 class FetchedRows(NamedTuple):
-    """The rows of a batch.
-
-    Attributes:
-        columns: Columns of the rows.
-        picks: Picks of the rows.
-        faults: Errors by row number.
-    """
+    """The columns of the rows of a batch, and errors by row number."""
 
     columns: CodedColumns
     picks: Picks
@@ -156,15 +150,7 @@ class ColumnStore(Protocol):
 
 @dataclass(frozen=True)
 class SplitSource:
-    """A split as a source for a loader.
-
-    Attributes:
-        scatter: Reader of rows in any order.
-        plan: Plan to decode the rows.
-        schema: Schema of the fields that are read.
-        losses: Policy for bad records.
-        name: Name of the split, for messages.
-    """
+    """A split as a source for a loader: a reader of rows in any order, and how they are decoded."""
 
     scatter: Scatter
     plan: DecodePlan

@@ -51,12 +51,7 @@ def make_feed(
 
 
 class PutBatch(NamedTuple):
-    """A batch that is being transferred to the device.
-
-    Attributes:
-        made: The batch as the loader made it.
-        arrays: The arrays on the device, for the consumer.
-    """
+    """A batch that is being transferred to the device: as the loader made it, and as arrays on the device."""
 
     made: MadeBatch
     arrays: tuple[dict[str, jax.Array], ...]

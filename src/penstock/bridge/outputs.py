@@ -87,12 +87,7 @@ class Sizes:
 
 
 class Padding(NamedTuple):
-    """How the transform of an output pads it.
-
-    Attributes:
-        value: Padding value.
-        most: Maximum length of a row, or None.
-    """
+    """Padding value of an output, and the maximum length of a row, or None."""
 
     value: float = 0
     most: int | None = None
@@ -203,11 +198,7 @@ class Arrangement:
 
 
 class LoaderFeed:
-    """The batches of a loader, arranged for a framework.
-
-    Attributes:
-        loader: The loader.
-    """
+    """The batches of a loader, arranged for a framework."""
 
     def __init__(self, loader: Loader, structure: Structure = "dict") -> None:
         self.loader = loader

@@ -25,12 +25,7 @@ _Reopen: TypeAlias = "Callable[..., Split]"
 
 
 class SplitDatasource(Datasource):  # type: ignore[misc]
-    """The records of a split, for `ray.data.read_datasource`.
-
-    Attributes:
-        split: The split.
-        fields: Names of the columns; None for all fields.
-    """
+    """The records of a split, with some fields or all, for `ray.data.read_datasource`."""
 
     def __init__(self, split: Split, fields: Iterable[str] | None = None) -> None:
         super().__init__()

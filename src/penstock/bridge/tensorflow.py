@@ -76,12 +76,7 @@ def make_keras_dataset(
 class TensorSource:
     """Batches of a loader as tensors.
 
-    Attributes:
-        loader: The loader.
-        tracker: Reads the iterations.
-        layout: How the arrays of a batch become tensors.
-        begin: Starts an iteration.
-        arrange: Makes an element of the data set from inputs, targets and weights.
+    `begin` starts an iteration. `arrange` makes an element of the data set from inputs, targets and weights.
     """
 
     loader: Loader

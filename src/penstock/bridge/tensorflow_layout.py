@@ -28,13 +28,7 @@ Parts = tuple[dict[str, Any], dict[str, Any], dict[str, Any]]
 
 
 class Leaf(NamedTuple):
-    """One array of a batch.
-
-    Attributes:
-        part: 0 for inputs, 1 for targets, 2 for weights.
-        name: Name of the output.
-        spec: Its `tf.TensorSpec` or `tf.RaggedTensorSpec`.
-    """
+    """One array of a batch: part (0 for inputs, 1 for targets, 2 for weights), name and TensorFlow spec."""
 
     part: int
     name: str

@@ -24,14 +24,10 @@ from penstock.transform.pipeline import Pipeline
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """An exported model that predicts behind its pipeline.
+    """An exported model behind its pipeline; it has the attributes of a `Run` that predictions need.
 
-    Attributes:
-        folder: Folder of the export.
-        pipeline: Pipeline that makes the inputs of the model.
-        tasks: Task of each target.
-        recorded: Schema and conversion plan of the data, for predictions on raw rows.
-        batches: Predictor of batches that the pipeline makes.
+    `recorded` has schema and conversion plan of the data, for raw rows. `batches` predicts batches of the
+    pipeline.
     """
 
     folder: Path

@@ -35,13 +35,9 @@ _ADVICE: Final = "Export the run again."
 
 @dataclass(frozen=True)
 class ExportManifest:
-    """Content of `export.json`.
+    """Content of `export.json`: format, version of Penstock, SHA-256 of each file by its path.
 
-    Attributes:
-        format: Name of the format.
-        penstock: Version of Penstock that wrote the export.
-        files: SHA-256 of each file, by its path within the folder.
-        details: What the format has added.
+    `details` are entries that the format has added.
     """
 
     format: str

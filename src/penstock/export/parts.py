@@ -39,15 +39,10 @@ MODEL_NAME: Final = "model.json"
 
 @dataclass(frozen=True)
 class Parts:
-    """What an export contains beside its model.
+    """Content of an export except its model.
 
-    Attributes:
-        pipeline: Pipeline that makes the inputs of the model.
-        tasks: Task of each target.
-        logits: Whether the model returns logits, by target.
-        choices: Measurements and choices on the validation records, by target with classes.
-        recorded: Schema and conversion plan of the data.
-        model: Rest of `model.json`, which the format itself defines.
+    `choices` are measurements and choices on the validation records, by target with classes. `model` is the
+    rest of `model.json`, which the format itself defines.
     """
 
     pipeline: Pipeline

@@ -155,11 +155,8 @@ def _refuse_state(reason: str) -> NoReturn:
 class _ServedTarget:
     """The outputs of one target.
 
-    Attributes:
-        task: Task of the target.
-        is_logits: Whether the model returns logits.
-        temperature: Temperature of the probabilities.
-        names: Name of the output for each part: `label`, `probability`, `probabilities`, `labels`, `number`.
+    `names` has the name of the output for each part: `label`, `probability`, `probabilities`, `labels`,
+    `number`.
     """
 
     task: Task

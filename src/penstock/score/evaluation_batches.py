@@ -59,11 +59,8 @@ _USUAL_LENGTH: Final = 256  # assumed for texts and lists of any length
 class EvaluationBatch:
     """A batch with the row numbers and the stored values of its records.
 
-    Attributes:
-        rows: Numbers of the records in the split.
-        inputs: Inputs of the model; empty if they were not requested.
-        targets: Targets of the model; empty if they were not requested.
-        columns: Stored values of the requested fields, or of all that the pipeline reads.
+    Inputs and targets are empty if they were not requested. The columns are the requested fields, or all that
+    the pipeline reads.
     """
 
     rows: NDArray[np.int64]

@@ -118,11 +118,7 @@ def auc(truth: NDArray[np.bool_], scores: NDArray[np.floating]) -> float:
 
 
 class Calibration:
-    """Expected calibration error: the difference between probabilities and frequencies, by bin.
-
-    Attributes:
-        num_bins: Number of bins of equal width.
-    """
+    """Expected calibration error: the difference of probabilities and frequencies, by bin of equal width."""
 
     num_bins = NUM_BINS
 
@@ -154,13 +150,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class ClassCounts:
-    """Numbers of records by class: (scores, classes).
-
-    Attributes:
-        support: Number of records of the class.
-        predicted: Number of records predicted as the class.
-        right: Number of records of the class that are predicted correctly.
-    """
+    """Numbers of records by class, (scores, classes): of the class, predicted as the class, and both."""
 
     support: NDArray[np.float64]
     predicted: NDArray[np.float64]

@@ -29,13 +29,9 @@ _SLICED: Final = ("category", "text", "number", "date", "sequence")
 
 @dataclass(frozen=True)
 class SliceGroup:
-    """Records with the same value of a field, or with values in one range.
+    """Records with the same value of a field, or with values in a range from `low` to `high`.
 
-    Attributes:
-        value: The value; None where it is missing, or for a range.
-        members: Indices of the records among all records.
-        low: Lowest number of a range, or None.
-        high: Highest number of a range, or None.
+    The value is None for a range, and for records without a value. `members` are indices among all records.
     """
 
     value: str | int | float | None

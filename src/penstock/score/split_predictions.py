@@ -37,14 +37,9 @@ OnProgress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class SplitPredictions:
-    """Truths and predictions of a split.
+    """Truths and predictions of a split by target: codes or stored numbers, and probabilities or numbers.
 
-    Attributes:
-        rows: Numbers of the records, ascending, without skipped ones.
-        truths: True values by target, as codes or stored numbers.
-        predictions: Predictions by target, as probabilities or numbers.
-        slicers: Slicer of each field to slice by, with its values.
-        labelled: The records that have every target; others are skipped.
+    `rows` are ascending, without skipped records. Each field to slice by has a slicer with its values.
     """
 
     rows: NDArray[np.int64]

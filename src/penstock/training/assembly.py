@@ -46,13 +46,8 @@ _COMPILED_BY_RUN: Final = "is_of_a_run"
 class Assembly(NamedTuple):
     """A model that is ready to be fitted.
 
-    Attributes:
-        model: The model.
-        built_from: Options that it was built from; None for a user's own model.
-        tasks: Task of each target.
-        logits: Whether the model returns logits rather than probabilities, by target.
-        weights: Class weights by target.
-        fitted: Model that is fitted: that with the outputs of the members, if there are any.
+    `built_from` is None for a user's own model. `weights` are class weights by target. `fitted` is the model
+    that is fitted: with the outputs of the members, if there are any.
     """
 
     model: Any

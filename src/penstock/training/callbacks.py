@@ -148,13 +148,7 @@ _NUM_NAMED: Final = 3
 
 
 class LossFault(Exception):  # noqa: N818 - internal: callers get NonFiniteError
-    """The loss of a step is not finite.
-
-    Attributes:
-        epoch: Number of the epoch.
-        step: Number of the step in that epoch.
-        loss: The loss.
-    """
+    """The loss of a step of an epoch is not finite."""
 
     def __init__(self, epoch: int, step: int, loss: float) -> None:
         super().__init__(epoch, step, loss)

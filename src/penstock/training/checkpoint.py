@@ -28,13 +28,7 @@ _log = logging.getLogger("penstock")
 
 
 class Checkpoint(NamedTuple):
-    """The whole state of a run after a step.
-
-    Attributes:
-        step: Number of steps so far.
-        snapshot: State of the model and its callbacks.
-        memory: State of the loader, history, and so on.
-    """
+    """The state of a run after a step: model and callbacks, and in `memory` loader, history, and so on."""
 
     step: int
     snapshot: Snapshot

@@ -42,15 +42,9 @@ from penstock.training.snapshot import restore_callbacks, restore_model
 
 @dataclass(frozen=True)
 class KerasFit:
-    """A model, its data and the options to fit it with.
+    """A compiled model, its data and the options to fit it with.
 
     Attributes:
-        model: The compiled model.
-        loader: Loader of the training batches.
-        validation: Loader of the validation batches, or None.
-        options: Options of the training.
-        writer: Writer of the files of the run.
-        watcher: Object that is notified of progress.
         callbacks: The user's own Keras callbacks.
         worker: This process as one of several workers, whose loaders read its part of each batch; or None.
         whole: Loaders of whole training and validation batches, for a worker.

@@ -85,9 +85,6 @@ class LoaderPlan:
     """Which records a run reads, and in which batches.
 
     Attributes:
-        data: The data set.
-        pipeline: Pipeline fitted to the data set.
-        options: Options of the training.
         watcher: Object that is notified of records that are left out.
         sample: Share of the records that are read; trials take fewer than all.
         held_out: Records of the train split to validate with, or None.

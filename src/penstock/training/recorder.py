@@ -31,11 +31,7 @@ _EPOCH_SECONDS: Final = 2.0  # shorter than between steps, as a finished epoch i
 
 
 class StepReached(Exception):  # noqa: N818 - internal, never raised to callers
-    """The step at which to stop is done, or the weights are not finite after an earlier one.
-
-    Attributes:
-        step: Number of steps that were done with finite weights.
-    """
+    """The step at which to stop is done, or the weights are not finite after `step` steps."""
 
     def __init__(self, step: int) -> None:
         super().__init__(step)
@@ -47,12 +43,7 @@ class TrainingState:
     """State of a run in addition to its model.
 
     Attributes:
-        loader: Loader of the training batches.
-        writer: Writer of the files of the run.
-        best: Callback that keeps the best epoch.
         remembered: Callbacks whose state is saved, including `best`.
-        watcher: Object that is notified of progress.
-        clock: Returns the time in seconds.
         moment: Checkpoint to resume from, or None.
         first: State before the first step, while it could not be written.
         step: Number of steps of the whole run so far.

@@ -22,13 +22,7 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True)
 class StoredCheckpoint:
-    """A checkpoint that `state.json` names.
-
-    Attributes:
-        file: Name of the file, in the folder of checkpoints.
-        sha256: SHA-256 of the file.
-        step: Number of steps before the checkpoint.
-    """
+    """A checkpoint that `state.json` names: its file, the SHA-256, and the number of steps before it."""
 
     file: str
     sha256: str

@@ -60,15 +60,11 @@ class TrainPlan:
     """Data, pipeline, model and options of a run.
 
     Attributes:
-        data: The data set.
-        pipeline: Pipeline fitted to the data set.
-        options: Options of the training.
         model: A user's own model, or None to build one.
-        model_options: Options for building a model.
-        make_model: Returns a new model of the user, where several are trained.
+        make_model: Function that returns a new model of the user, if several are trained.
         config: Content of `run.yaml`: the data, and the settings of its fields.
         losses: Losses of targets of numbers that are not the squared error, by target.
-        chosen: What was chosen before the run started; None before that.
+        chosen: Choices before the start of the run; None before them.
         sample: Share of the records that are read; trials take fewer than all.
         held_out: Records of the train split to validate with, or None.
     """

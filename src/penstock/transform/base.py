@@ -78,24 +78,14 @@ class Fitted:
 
 
 class Prepared(NamedTuple):
-    """A column after the expensive part of a transform.
-
-    Attributes:
-        column: The prepared column, with the same number of rows.
-        faults: Errors by row number; the values of these rows are undefined.
-    """
+    """A column after the expensive part of a transform, and errors of rows, whose values are undefined."""
 
     column: CodedColumn
     faults: Mapping[int, FieldError]
 
 
 class NativeStep(NamedTuple):
-    """A step of a program of the core.
-
-    Attributes:
-        options: Options of the step, without its field and targets.
-        outputs: Outputs that the step makes: one, or one with its mask or indicator.
-    """
+    """A step of a program of the core, without its field and targets, and its outputs: one or two."""
 
     options: dict[str, Any]
     outputs: tuple[Output, ...]

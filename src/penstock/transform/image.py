@@ -52,13 +52,7 @@ _SAFE_FORMATS: Final = ("jpeg", "png")  # others must be requested: each is one 
 
 @dataclass(frozen=True)
 class ImageFit(Fitted):
-    """Fitted state of `Image`.
-
-    Attributes:
-        size: Height and width of the output.
-        formats: Formats that are decoded.
-        can_lack: Whether records may have neither an image nor a default.
-    """
+    """Fitted state of `Image`; with `can_lack`, records may have neither an image nor a default."""
 
     size: tuple[int, ...]
     formats: tuple[str, ...]

@@ -114,13 +114,7 @@ def _round(median: float) -> int:
 
 @dataclass(frozen=True)
 class ImageResizer:
-    """How images are decoded, cropped and resized.
-
-    Attributes:
-        rules: Which images are decoded, and how they get their size.
-        area: Range of the area of random crops.
-        aspect: Range of the aspect ratio of random crops.
-    """
+    """Decodes, crops and resizes images; `area` and `aspect` are the ranges of random crops."""
 
     rules: PixelRules
     area: tuple[float, float]

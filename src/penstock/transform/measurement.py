@@ -57,13 +57,9 @@ def measure_elements(name: str, source: FitSource, size: int) -> list[Distributi
 
 
 class ValueCounts(NamedTuple):
-    """Counts of the distinct values of a field.
+    """Counts of the distinct values of a field, in the order of their first occurrence.
 
-    Attributes:
-        values: Strings or integers in the order of their first occurrence.
-        counts: Number of occurrences of each value.
-        is_complete: Whether all values were counted: there are at most `MAX_COUNTED` distinct ones.
-        num_missing: Number of records without a value.
+    They are complete for at most `MAX_COUNTED` distinct values. `num_missing` records have no value.
     """
 
     values: list[bytes] | list[int]

@@ -20,13 +20,7 @@ from penstock.transform.output import Output
 
 
 class PieceOutput(NamedTuple):
-    """An output whose shape depends on the batch.
-
-    Attributes:
-        name: Name of the output.
-        mask: Name of the output for its mask, or None.
-        is_ragged: Whether it is a `Ragged`.
-    """
+    """An output whose shape depends on the batch, with the name of the output for its mask, or None."""
 
     name: str
     mask: str | None

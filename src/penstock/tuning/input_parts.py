@@ -79,13 +79,7 @@ TryParts: TypeAlias = Callable[[tuple[str, ...]], "PartLosses | None"]
 
 
 class PartTuning(NamedTuple):
-    """What was chosen about the parts of the inputs.
-
-    Attributes:
-        plan: The plan with the parts to use.
-        choice: The choice, for `run.yaml`.
-        watcher: The watcher of the run; see `Tuner`.
-    """
+    """The plan with the parts to use, the choice for `run.yaml`, and the watcher of the run; see `Tuner`."""
 
     plan: TrainPlan
     choice: PartChoice

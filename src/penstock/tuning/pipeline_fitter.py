@@ -144,8 +144,6 @@ class PipelineFitter:
     """Settings of the pipeline of a run.
 
     Attributes:
-        data: The data set.
-        options: Options of the training.
         fields: Settings of fields that the user gave, for `Pipeline.fit_config`.
         groups: Groups of inputs, for `Pipeline.fit_config`.
         held_out: Records of the train split to validate with, which the pipeline is not fitted to; or None.

@@ -32,24 +32,16 @@ _MULTIPLIERS: Final = np.random.default_rng(7).integers(1, 1 << 63, _NUM_HASHES,
 
 
 class Signatures(NamedTuple):
-    """Hashes of the texts of a split that are long enough to compare.
-
-    Attributes:
-        records: Number of each record in the split, ascending.
-        hashes: Smallest hash values of the shingles of each text, of type uint32.
-    """
+    """Records of a split whose texts are long enough to compare, ascending, and hashes of their shingles."""
 
     records: NDArray[np.int64]
     hashes: NDArray[np.uint32]
 
 
 class Repeated(NamedTuple):
-    """Texts of one split that nearly equal a text of another.
+    """Number of texts of one split that nearly equal a text of another.
 
-    Attributes:
-        num_records: Number of records of the second split.
-        first: Number of a record of the first split.
-        second: Number of the record of the second split that nearly equals it.
+    `second` is a record of the second split that nearly equals the record `first` of the first split.
     """
 
     num_records: int

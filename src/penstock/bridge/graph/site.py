@@ -34,12 +34,7 @@ Lack: TypeAlias = Literal["refuse", "fill", "mark"]
 
 
 class Stored(NamedTuple):
-    """Values of a field.
-
-    Attributes:
-        values: One value or array per record.
-        present: Mask of the records that have a value; None if all have one.
-    """
+    """Values of a field, one value or array per record, and a mask of the records that have one, or None."""
 
     values: Term
     present: Term | None
@@ -127,14 +122,7 @@ class Page:
 
 
 class Site:
-    """One field in a program.
-
-    Attributes:
-        page: Parts of the program that all fields share.
-        name: Name of the field.
-        field: The field in the schema.
-        variable: Name of the variable that holds its value.
-    """
+    """One field in a program; `variable` is the name of the variable that holds its value."""
 
     def __init__(self, page: Page, name: str, field: Field) -> None:
         self.page = page

@@ -26,13 +26,7 @@ ROWS: Final = "rows"
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A tensor of a graph.
-
-    Attributes:
-        name: Name in the graph.
-        dtype: Name of the type, as in NumPy.
-        shape: Shape; None for dimensions that vary.
-    """
+    """A tensor of a graph, with the name of its type in NumPy; dimensions that vary are None."""
 
     name: str
     dtype: str

@@ -24,14 +24,7 @@ class UnsupportedError(Exception):
 
 @dataclass(frozen=True)
 class Step:
-    """One operation of a graph.
-
-    Attributes:
-        graph: Graph to add nodes to.
-        operation: The operation, with its options as attributes.
-        dtype: Type of its first output.
-        shape: Shape of its first output.
-    """
+    """One operation of a graph, whose attributes are its options; with type and shape of its first output."""
 
     graph: OnnxGraph
     operation: Any

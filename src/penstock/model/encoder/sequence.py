@@ -20,14 +20,7 @@ _WORD_DROPOUT: Final = 0.5  # share of whole words
 
 
 class Steps(NamedTuple):
-    """A sequence as one vector per step.
-
-    Attributes:
-        name: Prefix of the names of its layers.
-        x: Vectors of the steps.
-        mask: True where a step is not padding.
-        length: Number of steps, or None where it varies.
-    """
+    """A sequence as one vector per step; the mask is True for steps, and the length None if it varies."""
 
     name: str
     x: Term
