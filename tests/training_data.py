@@ -80,7 +80,7 @@ class Interruption(BaseException):
 
 def interrupt_after(patch: pytest.MonkeyPatch, folder: str, step: int) -> None:
     """Let the process end after the checkpoint of a step of the run in a folder of that name."""
-    from penstock.training.checkpoint import Checkpoints  # noqa: PLC0415 - Keras, which tests may lack
+    from penstock.training.run_writer import Checkpoints  # noqa: PLC0415 - Keras, which tests may lack
 
     save = Checkpoints.save
 

@@ -15,8 +15,8 @@ from penstock.errors import ManifestError, PenstockError, SchemaError, StateErro
 from penstock.foundation.json_form import Document, JsonValue
 from penstock.jobs.predict.raw_layout import find_recipe
 from penstock.settings.groups import TextFiles
-from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.recorded_data import RecordedData
+from penstock.training.run_writer import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 
 # As JSON text: Python's own writer makes neither 10^400 nor lone surrogates of it.

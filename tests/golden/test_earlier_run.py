@@ -15,8 +15,8 @@ pytest.importorskip("keras")
 from penstock.jobs.train.job import TrainJob
 from penstock.jobs.train.train import merge_options, read_known, recall_model
 from penstock.settings.training import TrainCall
-from penstock.training.checkpoint import Checkpoints
 from penstock.training.run import open_run
+from penstock.training.run_writer import Checkpoints
 from penstock.tuning.tuner import refuse_other_choices
 
 FOLDER = Path(__file__).parent / "earlier_run"

@@ -274,7 +274,7 @@ def test_failed_call_leaves_nothing_in_the_store(s3, s3_port, temporary):
 _PROGRAM = """
 import time
 import penstock as ps
-from penstock.training.checkpoint import Checkpoints
+from penstock.training.run_writer import Checkpoints
 save = Checkpoints.save
 def save_slowly(self, moment):
     save(self, moment)

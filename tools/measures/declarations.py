@@ -36,7 +36,7 @@ _FACTS = frozenset(
 )
 _TABLE_NAMES = re.compile(r"(\w+\.)*(settings|config|tables|known|facts|stored|begun|info|content)")
 _OPENED = re.compile(r"run|opened|trained|member|each_run")
-_OWN_MODULES = ("training/run_config", "training/run_facts", "training/checkpoint")
+_OWN_MODULES = ("training/run_config", "training/run_facts", "training/run_writer")
 _FOLDERS_OF_RUNS = ("training", "tuning", "distributed", "score", "export", "report", "view", "jobs", "cli")
 
 

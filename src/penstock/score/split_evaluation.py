@@ -23,8 +23,7 @@ from penstock.score.importance import Importance, draw_sample, measure_importanc
 from penstock.score.intervals import find_calibrated_error, find_intervals
 from penstock.score.mistakes import find_mistakes
 from penstock.score.scores import is_scorable, score, score_baseline, score_threshold
-from penstock.score.slices import check_slices
-from penstock.score.split_predictions import OnProgress, SplitPredictions, predict_split
+from penstock.score.split_predictions import OnProgress, SplitPredictions, check_slices, predict_split
 from penstock.score.target_figures import describe_classes, describe_confusion, describe_curves
 from penstock.settings.prediction import EvaluateOptions
 from penstock.training.left_out import find_unread

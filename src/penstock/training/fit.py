@@ -26,7 +26,6 @@ from penstock.training.assembly import (
     plan_head,
 )
 from penstock.training.batch_fault import REVISION, describe_batch_fault, find_batch_fault, keep_revision
-from penstock.training.checkpoint import Checkpoint
 from penstock.training.distribution import Worker, WorkerLauncher
 from penstock.training.history import read_history
 from penstock.training.keras_fit import KerasFit, check_monitor
@@ -40,7 +39,7 @@ from penstock.training.run_facts import HELD_OUT, RunSeconds, TargetFacts
 from penstock.training.run_files import CONFIG_NAME, read_config
 from penstock.training.run_model import load_weights
 from penstock.training.run_state import read_result
-from penstock.training.run_writer import RunWriter
+from penstock.training.run_writer import Checkpoint, RunWriter
 from penstock.training.train_plan import Chosen, TrainPlan
 
 _log = logging.getLogger("penstock")

@@ -30,13 +30,12 @@ from penstock.training.callbacks import (
     LossGuard,
     explain_fault,
 )
-from penstock.training.checkpoint import Checkpoint
 from penstock.training.defaults import count_epochs, find_patience
 from penstock.training.distribution import SharedLogs, Worker, WorkerLauncher, make_feed
 from penstock.training.history import DATA_LOSS, is_lower_better
 from penstock.training.progress import SilentWatcher, Watcher
 from penstock.training.recorder import Recorder, StartCallback, StepReached, TrainingState
-from penstock.training.run_writer import RunWriter
+from penstock.training.run_writer import Checkpoint, RunWriter
 from penstock.training.snapshot import restore_callbacks, restore_model
 
 

@@ -18,11 +18,10 @@ from penstock.batch.loader import Loader
 from penstock.batch.stats import LoaderStats
 from penstock.errors import WriteError
 from penstock.training.callbacks import BestEpoch, LossFault
-from penstock.training.checkpoint import Checkpoint
 from penstock.training.distribution import Worker
 from penstock.training.history import DATA_LOSS, VALIDATION_LOSS
 from penstock.training.progress import TrainingProgress, Watcher
-from penstock.training.run_writer import RunWriter
+from penstock.training.run_writer import Checkpoint, RunWriter
 from penstock.training.snapshot import copy_array, restore_callbacks, restore_model, take_snapshot
 
 _MOST_CHECKPOINT_TIME: Final = 1 / 40  # share of the time that checkpoints may take

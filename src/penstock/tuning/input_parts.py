@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from penstock.score.importance import find_parts
 from penstock.settings.model import BACKBONES, ModelOptions
 from penstock.settings.training import AUTO_PARTS
-from penstock.training.checkpoint import FOLDER_NAME
 from penstock.training.defaults import count_epochs
 from penstock.training.fit import Fit
 from penstock.training.history import HISTORY_NAME
@@ -32,6 +31,7 @@ from penstock.training.loaders import TrainingLoaders
 from penstock.training.progress import MemberWatcher, Watcher
 from penstock.training.run_facts import PartChoice, PartTrial
 from penstock.training.run_state import STATE_NAME
+from penstock.training.run_writer import FOLDER_NAME
 from penstock.training.train_plan import Chosen, TrainPlan
 from penstock.transform.image import Image
 from penstock.transform.pipeline import Pipeline, with_transforms, without_fields

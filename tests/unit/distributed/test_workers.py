@@ -37,8 +37,8 @@ from penstock.distributed.worker_process import (
 from penstock.distributed.workers import Launcher, RestartTimes, make_launcher, name_function, watch_workers
 from penstock.settings.training import Workers
 from penstock.storage.store_path import parse_store_path
-from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.progress import TrainingProgress
+from penstock.training.run_writer import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 from training_data import Listener
 

@@ -14,7 +14,7 @@ import pytest
 import penstock as ps
 from penstock.errors import NoSuchPathError, NotPicklableError, OptionError, SchemaError, StateError
 from penstock.model.presets import fill_in_preset
-from penstock.training.checkpoint import Checkpoint, Checkpoints
+from penstock.training.run_writer import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 from penstock.training.tensor_file import read_tensors, write_tensors
 from raising import containing, mentions, raises_with

@@ -28,11 +28,11 @@ from penstock.storage.atomic import write_failure
 from penstock.storage.location import ABSENT, Location, naming_original
 from penstock.storage.paths import PathLike, locate
 from penstock.storage.store_path import AnyPath
-from penstock.training.checkpoint import FOLDER_NAME as CHECKPOINTS_NAME
 from penstock.training.progress import RelayWatcher, TrainingProgress, Watcher
 from penstock.training.run import Run
 from penstock.training.run_files import CONFIG_NAME, DATA_NAME, copy_run
 from penstock.training.run_state import STATE_NAME
+from penstock.training.run_writer import FOLDER_NAME as CHECKPOINTS_NAME
 
 if TYPE_CHECKING:
     from penstock.jobs.train.cross_validation.folds import CrossValidation  # reads and writes tables

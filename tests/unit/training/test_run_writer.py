@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from penstock.errors import StateError, WriteError
-from penstock.training.checkpoint import Checkpoint, Checkpoints
 from penstock.training.run_state import read_result
+from penstock.training.run_writer import Checkpoint, Checkpoints
 from penstock.training.snapshot import Snapshot
 from raising import mentions, raises_with
 
