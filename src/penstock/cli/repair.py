@@ -39,12 +39,7 @@ def run(call: Call) -> int:
 def print_repair(done: Repair) -> None:
     """Print the records kept and lost of each file, and each loss."""
     rows = [
-        [
-            f"{file.num_kept:,}",
-            f"{file.num_lost:,}",
-            format_size(file.num_bytes_lost),
-            escape(str(file.path)),
-        ]
+        [f"{file.num_kept:,}", f"{file.num_lost:,}", format_size(file.num_bytes_lost), escape(str(file.path))]
         for file in done.files
         if file.failure is None
     ]

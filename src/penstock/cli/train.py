@@ -133,12 +133,7 @@ def _train_in_folder(
 
 
 def _train(
-    call: Call,
-    config: RunConfig,
-    job: TrainJob,
-    folder: Path,
-    warnings: list[str],
-    run: LocalRun,
+    call: Call, config: RunConfig, job: TrainJob, folder: Path, warnings: list[str], run: LocalRun
 ) -> Run | CrossValidation:
     """Train, and add the warnings about data and model to a list."""
     paths = _list_paths(call, config)
@@ -172,12 +167,7 @@ class _CollectingDisplay(TrainingDisplay):
 
 
 def _advise(
-    folder: Path,
-    error: BaseException,
-    removed: list[Path],
-    run: LocalRun,
-    *,
-    existed_before: bool,
+    folder: Path, error: BaseException, removed: list[Path], run: LocalRun, *, existed_before: bool
 ) -> None:
     """Print how to continue after an error or an interrupt."""
     out = run.name_folder(folder)

@@ -142,11 +142,7 @@ def choose_slices(schema: Schema, inputs: Sequence[str], data: Mapping[str, Any]
 
 
 def describe_evaluation(
-    run: Any,
-    split: Split,
-    slices: Sequence[str],
-    options: ReportCall,
-    on_progress: OnProgress | None = None,
+    run: Any, split: Split, slices: Sequence[str], options: ReportCall, on_progress: OnProgress | None = None
 ) -> dict[str, Any]:
     """Evaluate a run on a split; return the JSON form of the evaluation with the worst slices and mistakes.
 

@@ -37,13 +37,7 @@ class _Two(Protocol[_X_contra, _Y_contra, _O_contra, _R_co]):
 
 class _Three(Protocol[_X_contra, _Y_contra, _Z_contra, _O_contra, _R_co]):
     def __call__(
-        self,
-        first: _X_contra,
-        second: _Y_contra,
-        third: _Z_contra,
-        /,
-        *,
-        options: _O_contra,
+        self, first: _X_contra, second: _Y_contra, third: _Z_contra, /, *, options: _O_contra
     ) -> _R_co: ...
 
 
@@ -53,13 +47,7 @@ class _OneOrTwo(Protocol[_X_contra, _Y_contra, _O_contra, _R_co]):
 
 class _TwoOrThree(Protocol[_X_contra, _Y_contra, _Z_contra, _O_contra, _R_co]):
     def __call__(
-        self,
-        first: _X_contra,
-        second: _Y_contra,
-        third: _Z_contra = ...,
-        /,
-        *,
-        options: _O_contra,
+        self, first: _X_contra, second: _Y_contra, third: _Z_contra = ..., /, *, options: _O_contra
     ) -> _R_co: ...
 
 
@@ -92,13 +80,7 @@ class _TakesTwoOrThree(Protocol[_X_contra, _Y_contra, _Z_contra, _P, _R_co]):
     ) -> _R_co: ...
     @overload
     def __call__(
-        self,
-        first: _X_contra,
-        second: _Y_contra,
-        third: _Z_contra,
-        /,
-        *args: _P.args,
-        **keywords: _P.kwargs,
+        self, first: _X_contra, second: _Y_contra, third: _Z_contra, /, *args: _P.args, **keywords: _P.kwargs
     ) -> _R_co: ...
 
 

@@ -327,8 +327,7 @@ Names = Annotated[str | Sequence[str], Strings()]
 Urls = Annotated[str | Sequence[str], Strings("URL", None)]
 File = Annotated[str | os.PathLike[str], PathName(is_local=True)]
 Cache = Annotated[
-    str | os.PathLike[str],
-    PathName("memory|FOLDER", "'memory' or the path of a folder", is_local=True),
+    str | os.PathLike[str], PathName("memory|FOLDER", "'memory' or the path of a folder", is_local=True)
 ]
 Renames = Annotated[Mapping[str, str], Pairs("OLD=NEW")]
 Functions = Annotated[Mapping[str, Any], Pairs(value=Anything())]

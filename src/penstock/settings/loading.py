@@ -118,12 +118,7 @@ def _check_drawing(value: Any) -> Any:
 Shuffle = Annotated[
     bool | Shuffling,
     Made(
-        "block",
-        _check_shuffle,
-        parse=_parse_shuffle,
-        alone=True,
-        choices=("block", "global"),
-        negated=False,
+        "block", _check_shuffle, parse=_parse_shuffle, alone=True, choices=("block", "global"), negated=False
     ),
 ]
 Part = Annotated[tuple[float, float], Made("LOW,HIGH", _check_part, dump=list)]

@@ -412,7 +412,7 @@ class TrainCall(TrainOptions, RunOutput, Ensemble, Workers, Training, has_flags=
     """Keywords of `penstock.train`."""
 
     elsewhere: ClassVar[Mapping[str, str]] = {
-        "folds": "Call `ps.cross_validate(data, folds=5)`, which returns the scores of all folds.",
+        "folds": "Call `ps.cross_validate(data, folds=5)`, which returns the scores of all folds."
     }
 
     pipeline: Object = setting("A fitted pipeline.", default=None, usual="fitted to the data")

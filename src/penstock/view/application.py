@@ -237,10 +237,7 @@ class _Pages:
         """Answer an address that does not exist."""
         status = error.status_code if isinstance(error, HTTPException) else 404
         missing = OptionError(
-            "address",
-            field="address",
-            expected="/, /record or /statistics",
-            got=show(request.url.path),
+            "address", field="address", expected="/, /record or /statistics", got=show(request.url.path)
         )
         return self._fail(self._usual_query(), missing, status)
 

@@ -313,13 +313,7 @@ def _mark_outcome(outcome: Outcome, wanted: str, offset: int, num_rows: int) -> 
 
 
 def _sort_by_loss(
-    outcome: Outcome,
-    name: str,
-    offset: int,
-    num_rows: int,
-    bitmap: Bitmap | None,
-    descending: bool,
-    _: Watch,
+    outcome: Outcome, name: str, offset: int, num_rows: int, bitmap: Bitmap | None, descending: bool, _: Watch
 ) -> SortedRows:
     check_count(num_rows)
     losses: NDArray[Any] = np.full(num_rows, np.nan)

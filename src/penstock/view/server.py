@@ -26,11 +26,7 @@ _WAITING: Final = 64
 
 
 def serve(
-    browser: Browser,
-    host: str,
-    port: int,
-    announce: Callable[[str], None],
-    allowed_hosts: Sequence[str] = (),
+    browser: Browser, host: str, port: int, announce: Callable[[str], None], allowed_hosts: Sequence[str] = ()
 ) -> None:
     """Answer requests until SIGINT or SIGTERM.
 

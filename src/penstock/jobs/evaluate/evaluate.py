@@ -85,10 +85,7 @@ def evaluate(run: Run | PathLike, data: object = None, *, options: EvaluateCall)
 
 
 def run_evaluation(
-    run: Run | PathLike,
-    data: object,
-    options: EvaluateCall,
-    on_progress: OnProgress | None = None,
+    run: Run | PathLike, data: object, options: EvaluateCall, on_progress: OnProgress | None = None
 ) -> Evaluation:
     """Evaluate a run, and report progress; the arguments are as for `evaluate`."""
     opened = _open_run(run, options)

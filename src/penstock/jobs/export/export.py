@@ -86,10 +86,7 @@ def export_model(run: Run | PathLike, out: PathLike, *, options: ExportOptions) 
 
 
 def run_export(
-    run: Run | PathLike,
-    out: PathLike,
-    options: ExportOptions,
-    on_step: Callable[[str], None] | None = None,
+    run: Run | PathLike, out: PathLike, options: ExportOptions, on_step: Callable[[str], None] | None = None
 ) -> Export:
     """Export a run; the arguments are as for `export_model`.
 

@@ -214,11 +214,7 @@ class _Work:
     """One prediction: makes rows of the output, and counts them."""
 
     def __init__(
-        self,
-        rows: NewRows,
-        answers: Answers,
-        options: PredictOptions,
-        on_progress: OnPredict | None,
+        self, rows: NewRows, answers: Answers, options: PredictOptions, on_progress: OnPredict | None
     ) -> None:
         self._rows = rows
         self._answers = answers

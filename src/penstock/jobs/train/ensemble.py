@@ -139,11 +139,7 @@ class EnsembleTraining:
         )
 
     def _finish(
-        self,
-        plan: TrainPlan,
-        loaders: TrainingLoaders,
-        writer: RunWriter,
-        members: Sequence[Run],
+        self, plan: TrainPlan, loaders: TrainingLoaders, writer: RunWriter, members: Sequence[Run]
     ) -> Run:
         """Average the members, choose on validation for the average, and mark the ensemble as finished."""
         folder = self.fit.folder

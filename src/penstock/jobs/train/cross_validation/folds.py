@@ -218,10 +218,7 @@ class FoldTraining:
         return found.targets, _predict(run, data, number)
 
     def _finish(
-        self,
-        writer: RunWriter,
-        scores: Mapping[str, Mapping[str, Scores]],
-        tables: list[pa.Table],
+        self, writer: RunWriter, scores: Mapping[str, Mapping[str, Scores]], tables: list[pa.Table]
     ) -> CrossValidation:
         """Write predictions and scores, and mark the cross-validation as finished."""
         path = self.folder / OUT_OF_FOLD_NAME
