@@ -9,10 +9,9 @@ import uvicorn
 
 from chromium_pages import PHONE, SECONDS, By, Keys, WebDriverWait, show, start_chromium
 from penstock.view.access import Access
-from penstock.view.application import make_application
+from penstock.view.application import bind, make_application
 from penstock.view.browser import Browser
 from penstock.view.opened_data import open_data
-from penstock.view.server import bind
 from viewed_data import BAD_IMAGE_ROW, DAMAGED_ROW, HOSTILE, HOSTILE_ROW, NUM_RECORDS, write_gallery
 
 

@@ -23,7 +23,7 @@ from penstock.bridge.graph.site import tf as tf_term  # noqa: E402
 from penstock.export import saved_model as module  # noqa: E402
 from penstock.export import serve_rows  # noqa: E402
 from penstock.jobs.export import check  # noqa: E402
-from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
+from penstock.jobs.export.check_rows import ask_model  # noqa: E402
 from penstock.training.run import make_ensemble  # noqa: E402
 from penstock.training.run_config import RunConfig  # noqa: E402
 from penstock.transform.pipeline import with_transforms, without_targets  # noqa: E402

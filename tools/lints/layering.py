@@ -111,7 +111,7 @@ HEAVY = {
     "simplejpeg": ("decode",),
     "safetensors": ("training.tensor_file",),
     "starlette": ("view.access", "view.application"),  # loaded by `penstock view` alone
-    "uvicorn": ("view.server",),
+    "uvicorn": ("view.application",),
     "obstore": ("storage.object_store", "storage.store_settings"),
     "torch": ("bridge.torch",),  # loaded by to_torch() alone
     "jax": ("bridge.jax", "bridge.jax_workers"),  # to_jax(), and workers that train together, alone

@@ -25,9 +25,9 @@ from penstock.foundation.wording import show
 from penstock.settings.command_line import Call
 from penstock.settings.commands import ModelOfRun, Server
 from penstock.settings.groups import ReadOptions
+from penstock.view.application import serve
 from penstock.view.browser import Browser
 from penstock.view.opened_data import OpenedData, open_data
-from penstock.view.server import serve
 
 _TICK_SECONDS: Final = 0.5
 

@@ -17,8 +17,7 @@ from ray.util.placement_group import placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from penstock.distributed.ray_cluster import Cluster, first_line
-from penstock.distributed.worker_messages import Event, LostWorkerError, WorkerTask
-from penstock.distributed.worker_process import RankProcesses, find_port
+from penstock.distributed.worker_process import Event, LostWorkerError, RankProcesses, WorkerTask, find_port
 from penstock.errors import WorkerError
 
 _PLACE_SECONDS: Final = 120  # a cluster that grows on demand needs some time

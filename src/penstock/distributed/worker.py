@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from penstock.bridge.jax_workers import join_workers, keep_compiled, leave_workers
-from penstock.distributed.worker_messages import Event, EventWatcher, WorkerTask, dump_error
+from penstock.distributed.worker_process import Event, EventWatcher, WorkerTask, dump_error
 from penstock.errors import NoSuchPathError
 from penstock.jobs.train.job import TrainJob
 from penstock.jobs.train.train import plan_training

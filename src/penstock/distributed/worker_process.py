@@ -1,7 +1,8 @@
 """A worker as a process of this machine: start it, give it a task, read its events, end it.
 
-In: a `WorkerTask`. Out: its events; the last one, "exit", has the exit status, the end of what the process
-wrote to stderr, and whether the machine ran out of memory.
+In: a `WorkerTask` as JSON. Out: its events, which `relay_event` passes on to a watcher, and errors as they
+were raised; the last event, "exit", has the exit status, the end of what the process wrote to stderr, and
+whether the machine ran out of memory.
 """
 
 from __future__ import annotations
@@ -15,13 +16,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final, TypeAlias
 
-from penstock.distributed.worker_messages import Event, WorkerTask
-from penstock.errors import OptionError
+from penstock import errors
+from penstock.errors import OptionError, PenstockError, WorkerError
 from penstock.foundation.keras_backend import VARIABLE
+from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
+
+Event: TypeAlias = dict[str, Any]
+"""A message of a worker; "stage", "note", "step", "epoch", "done", "error", "lost" or "exit" as kind."""
+
+_CONNECTION_ERRORS: Final = ("XlaRuntimeError", "JaxRuntimeError")
+"""Errors of JAX, also in a worker whose peer has ended."""
 
 _PROGRAM: Final = "penstock.distributed.worker"
 _LOG_BYTES: Final = 4096
@@ -37,6 +47,121 @@ _COUNTERS: Final = (
     "/proc/vmstat",
 )
 """Files of Linux with the number of processes that were killed for memory: of this container, or of all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkerTask:
+    """What one worker is given.
+
+    Attributes:
+        folder: Folder of the run, with its first checkpoint.
+        data: Paths of the data set.
+        rank: Number of this worker, from 0.
+        num_workers: Number of workers.
+        num_devices: Number of devices of each worker; None takes all.
+        address: Host and port at which rank 0 listens.
+        function: Module and name of the function that returns the user's own model, then its arguments; empty
+            for a model that is built.
+        search_path: Folders in which modules are searched.
+        compiled: Folder in which compiled functions are kept for a restart.
+    """
+
+    folder: str
+    data: Sequence[str]
+    rank: int
+    num_workers: int
+    num_devices: int | None = None
+    address: str = ""
+    function: Sequence[str] = ()
+    search_path: Sequence[str] = ()
+    compiled: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the JSON form."""
+        return asdict(self)
+
+
+class EventWatcher(SilentWatcher):
+    """A watcher that reports progress as events; workers read no raw data, and do not end a run.
+
+    Each of `num_workers` workers loads as many records as this one.
+    """
+
+    def __init__(self, emit: Callable[[Event], None], num_workers: int) -> None:
+        self._emit = emit
+        self._num_workers = num_workers
+
+    def note(self, text: str) -> None:
+        """Report a note."""
+        self._emit({"kind": "note", "text": text})
+
+    def step(self, progress: TrainingProgress) -> None:
+        """Report a step."""
+        self._emit({"kind": "step", "progress": self._dump(progress)})
+
+    def epoch(self, progress: TrainingProgress, *, is_best: bool) -> None:
+        """Report an epoch."""
+        self._emit({"kind": "epoch", "progress": self._dump(progress), "is_best": is_best})
+
+    def _dump(self, progress: TrainingProgress) -> dict[str, object]:
+        logs = {name: float(each) for name, each in progress.logs.items()}
+        speed = progress.records_per_second * self._num_workers
+        return asdict(replace(progress, logs=logs, records_per_second=speed))
+
+
+class LostWorkerError(Exception):
+    """A worker was lost before it could report anything; the message says how."""
+
+
+def relay_event(event: Mapping[str, Any], watcher: Watcher) -> None:
+    """Pass an event of a worker on to a watcher."""
+    if event["kind"] == "note":
+        watcher.note(event["text"])
+    elif event["kind"] == "step":
+        watcher.step(TrainingProgress(**event["progress"]))
+    elif event["kind"] == "epoch":
+        watcher.epoch(TrainingProgress(**event["progress"]), is_best=event["is_best"])
+
+
+def dump_error(error: Exception) -> Event:
+    """Return an error as an event."""
+    if isinstance(error, PenstockError):
+        found = {name: _as_json(value) for name, value in {**vars(error), "path": error.path}.items()}
+        return {"kind": "error", "name": type(error).__name__, "attributes": found}
+    lines = "".join(traceback.format_exception(error))
+    kind = "lost" if type(error).__name__ in _CONNECTION_ERRORS else "error"
+    return {"kind": kind, "name": type(error).__name__, "text": str(error), "traceback": lines}
+
+
+def load_error(event: Mapping[str, Any], rank: int) -> PenstockError:
+    """Return the error of an event; errors that are not Penstock's as a `WorkerError`.
+
+    `rank`: number of the worker, which the error has as a note.
+    """
+    kind = getattr(errors, event["name"], None)
+    if "attributes" not in event or not isinstance(kind, type) or not issubclass(kind, PenstockError):
+        error: PenstockError = WorkerError(
+            f"worker {rank}",
+            expected="a training without errors",
+            got=f"{event['name']}: {event.get('text', '')}",
+        )
+        error.add_note(event.get("traceback", ""))
+        return error
+    attributes = dict(event["attributes"])
+    error = kind(attributes.pop("what"))
+    for name, value in attributes.items():
+        pairs = name == "records" and isinstance(value, list)
+        setattr(error, name, tuple(map(tuple, value)) if pairs else value)
+    error.args = (str(error),)
+    error.add_note(f"Worker {rank} raised it.")
+    return error
+
+
+def _as_json(value: Any) -> Any:
+    """Return a value of an error as JSON has it."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return [_as_json(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
 class WorkerProcess:

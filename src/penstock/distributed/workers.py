@@ -21,8 +21,16 @@ from typing import Any, Final, Protocol
 
 from penstock.batch.batch_plan import check_shares
 from penstock.dataset import Dataset
-from penstock.distributed.worker_messages import Event, LostWorkerError, WorkerTask, load_error, relay_event
-from penstock.distributed.worker_process import MEMORY_VARIABLE, LocalWorkers, check_gpus
+from penstock.distributed.worker_process import (
+    MEMORY_VARIABLE,
+    Event,
+    LocalWorkers,
+    LostWorkerError,
+    WorkerTask,
+    check_gpus,
+    load_error,
+    relay_event,
+)
 from penstock.errors import OptionError, WorkerError, importing
 from penstock.foundation.wording import show
 from penstock.settings.groups import Engine

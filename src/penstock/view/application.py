@@ -1,15 +1,22 @@
-"""The web application of the viewer: addresses to pages.
+"""The web application of the viewer, and its server: one process on one port, until Ctrl-C.
 
-In: a `Browser` and rules of access. Out: a Starlette application. Pages are made on the server from the
-templates; everything from a record is escaped there, and no address contains a path.
+In: a `Browser`, rules of access, a host and a port. Out: answers to requests. Pages are made on the server
+from the templates; everything from a record is escaped there, and no address contains a path. The port is
+taken before anything is printed, so that a port in use is an error.
 """
 
 from __future__ import annotations
 
+import errno
+import signal
+import socket
+import threading
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
+import uvicorn
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -32,7 +39,7 @@ from penstock.foundation.wording import format_size, show
 from penstock.score.score_text import format_answer, format_score
 from penstock.settings.advice import to_flags
 from penstock.training.left_out import ADVICE
-from penstock.view.access import Access, AccessMiddleware
+from penstock.view.access import TOKEN, Access, AccessMiddleware
 from penstock.view.browser import Browser, Page
 from penstock.view.cell import CHART_HEIGHT, CHART_WIDTH, SIZES, Cell
 from penstock.view.predictions import Outcome
@@ -47,6 +54,10 @@ _PROGRESS: Final = "X-Progress"
 
 _NUMBERED: Final = ("row", "at", "shard")
 """Parameters that are the number of something; one that does not exist is not found."""
+
+_USUAL_HOST: Final = "127.0.0.1"
+_END_SECONDS: Final = 2
+_WAITING: Final = 64
 
 
 def make_application(browser: Browser, access: Access) -> Starlette:
@@ -294,3 +305,89 @@ def _status(error: PenstockError | None) -> int:
     if isinstance(error, UnknownNameError) or is_beyond:
         return 404
     return 400 if isinstance(error, OptionError) else 422
+
+
+def serve(
+    browser: Browser, host: str, port: int, announce: Callable[[str], None], allowed_hosts: Sequence[str] = ()
+) -> None:
+    """Answer requests until SIGINT or SIGTERM.
+
+    `port`: port; 0 for any free one. `announce`: called with the address once the server can be reached.
+    `allowed_hosts`: further names of this machine, under which requests are answered.
+    """
+    listener = bind(host, port)
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as with Ctrl-C
+    try:
+        access = Access.make(host, listener.getsockname()[1], allowed_hosts)
+        config = uvicorn.Config(
+            make_application(browser, access),
+            log_level="error",  # requests that are not HTTP get an answer, and no line each
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            server_header=False,
+            proxy_headers=False,
+            timeout_graceful_shutdown=_END_SECONDS,
+        )
+        announce(make_address(access))
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass  # the usual way to end a viewer: the server has already stopped
+    finally:
+        listener.close()
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a socket that listens on a port."""
+    if not 0 <= port <= 65535:
+        raise OptionError("--port", field="port", expected="0 to 65535", got=port)
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listener = socket.socket(family, kind, protocol)
+    except (OSError, UnicodeError) as error:
+        raise _refuse_host(host, error) from error
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen(_WAITING)
+    except OSError as error:
+        listener.close()
+        if error.errno == errno.EADDRNOTAVAIL:
+            raise _refuse_host(host, error) from error
+        is_used = error.errno == errno.EADDRINUSE
+        raise OptionError(
+            "--port",
+            field="port",
+            expected="a free port",
+            got=f"{port}, which is in use" if is_used else f"{port} ({error.strerror})",
+            advice="Pass another one, or --port 0 for any free port.",
+        ) from error
+    listener.set_inheritable(False)
+    return listener
+
+
+def _refuse_host(host: str, error: Exception) -> OptionError:
+    return OptionError(
+        "--host",
+        field="host",
+        expected="a name or address of this machine",
+        got=f"{host!r} ({error})",
+        advice=f"Leave it out for {_USUAL_HOST}, or pass 0.0.0.0 for all addresses.",
+    )
+
+
+def make_address(access: Access) -> str:
+    """Return the address to open, with the token if there is one."""
+    host = access.host
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - compared, not bound to
+        host = socket.gethostname()
+    elif ":" in host:
+        host = f"[{host}]"
+    token = "" if access.token is None else f"?{TOKEN}={access.token}"
+    return f"http://{host}:{access.port}/{token}"

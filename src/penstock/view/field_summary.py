@@ -29,8 +29,7 @@ from penstock.schema.schema import Schema
 from penstock.statistics.frequency import choose_edges, count_values
 from penstock.statistics.statistics import Statistics, measure_block
 from penstock.statistics.summary import Distribution, FieldStatistics
-from penstock.view.bounded_rows import cut_by_bytes
-from penstock.view.opened_data import TRAIN, OpenedData
+from penstock.view.opened_data import TRAIN, OpenedData, cut_by_bytes
 from penstock.view.query import Query
 from penstock.view.scan_jobs import Watch
 from penstock.view.selection import BadRows, SelectedRows

@@ -27,8 +27,7 @@ from penstock.read.shard import Shard
 from penstock.schema.array import Sequence
 from penstock.schema.schema import Schema
 from penstock.storage.store_path import AnyPath
-from penstock.view.bounded_rows import cut_by_bytes
-from penstock.view.opened_data import OpenedData
+from penstock.view.opened_data import OpenedData, cut_by_bytes
 from penstock.view.selection import BadRows
 
 _MAX_CHECKED_BYTES: Final = 64 << 20

@@ -30,8 +30,7 @@ from penstock.read.rows import Rows
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
 from penstock.schema.schema import Schema
-from penstock.view.bounded_rows import SCAN_BYTES, BoundedRows
-from penstock.view.opened_data import OpenedData
+from penstock.view.opened_data import SCAN_BYTES, BoundedRows, OpenedData
 from penstock.view.predictions import Outcome
 from penstock.view.query import Query
 from penstock.view.scan_jobs import Progress, ScanJobs, Watch

@@ -28,7 +28,7 @@ from penstock.schema.field import Field
 from penstock.schema.scalar import Bytes as BytesField
 from penstock.schema.scalar import Category, Image, Number, Text
 from penstock.schema.schema import Schema
-from penstock.view.bounded_rows import SCAN_BYTES, BoundedRows
+from penstock.view.opened_data import SCAN_BYTES, BoundedRows
 from penstock.view.scan_jobs import Watch
 
 MAX_SORTED: Final = 4_000_000

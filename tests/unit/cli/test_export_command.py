@@ -6,7 +6,7 @@ import pytest
 
 from exported_runs import share_run
 from penstock.cli.main import main
-from penstock.jobs.export.fresh_process import ask_model
+from penstock.jobs.export.check_rows import ask_model
 from penstock.transform.pipeline import without_targets
 
 pytest.importorskip("keras")

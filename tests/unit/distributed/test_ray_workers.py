@@ -12,7 +12,7 @@ from ray.exceptions import ActorDiedError, GetTimeoutError
 
 from penstock.distributed import ray_workers as module
 from penstock.distributed.ray_workers import RayWorkers
-from penstock.distributed.worker_messages import LostWorkerError
+from penstock.distributed.worker_process import LostWorkerError
 from penstock.errors import WorkerError
 
 

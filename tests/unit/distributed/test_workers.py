@@ -19,20 +19,18 @@ from penstock.errors import NonFiniteError, OptionError, StateError, WorkerError
 
 pytest.importorskip("keras")
 from penstock.distributed import workers as module
-from penstock.distributed.worker_messages import (
+from penstock.distributed.worker_process import (
     EventWatcher,
+    LocalWorkers,
     LostWorkerError,
+    RankProcesses,
+    WorkerProcess,
     WorkerTask,
+    check_gpus,
+    choose_devices,
     dump_error,
     load_error,
     relay_event,
-)
-from penstock.distributed.worker_process import (
-    LocalWorkers,
-    RankProcesses,
-    WorkerProcess,
-    check_gpus,
-    choose_devices,
 )
 from penstock.distributed.workers import Launcher, RestartTimes, make_launcher, name_function, watch_workers
 from penstock.settings.training import Workers

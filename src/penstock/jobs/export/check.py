@@ -34,8 +34,15 @@ from penstock.export.raw_inputs import (
     name_model_inputs,
     name_tensor,
 )
-from penstock.jobs.export.check_rows import CheckImages, CheckRows, store_images, store_rows
-from penstock.jobs.export.fresh_process import ANSWERS, ask_model, read_answers
+from penstock.jobs.export.check_rows import (
+    ANSWERS,
+    CheckImages,
+    CheckRows,
+    ask_model,
+    read_answers,
+    store_images,
+    store_rows,
+)
 from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.raw_layout import Recipe
 from penstock.model.task import Task
@@ -51,7 +58,7 @@ the median of all if it is smaller."""
 IMAGE_TOLERANCE: Final = 1e-3
 """The same where another library decodes and resizes images."""
 
-_MODULE: Final = "penstock.jobs.export.fresh_process"
+_MODULE: Final = "penstock.jobs.export.check_rows"
 PIXEL_GAP: Final = 3.0
 """Largest accepted difference of pixels, of 255: decoders differ by up to 2 for CMYK, and resized pixels are
 rounded once more."""

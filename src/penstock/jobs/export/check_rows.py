@@ -1,15 +1,19 @@
 """The rows of a check: stored once as records, so that both forms of a model read the same values.
 
-In: data of any kind. Out: a TFRecord file of at most 256 rows, and the inputs of a model for each batch; for
-images also rows with files of every kind, which an export must decode to the same pixels as the run.
+In: data of any kind. Out: a TFRecord file of at most 256 rows; for images also rows with files of every kind,
+which an export must decode to the same pixels as the run. `python -m penstock.jobs.export.check_rows EXPORT
+ROWS [FILE:FUNCTION]` opens an export in a new process, with a user's own model, and writes what it makes of
+the rows to `answers.npz` in their folder.
 """
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,12 +27,15 @@ from penstock.decode.sample import Sample
 from penstock.encode.records import RecordEncoder
 from penstock.encode.strings import join_bytes
 from penstock.errors import ExportError, MissingPackageError, OptionError, PenstockError
+from penstock.export.manifest import open_export
 from penstock.jobs.evaluate.labelled import frame_records, name_fields
 from penstock.jobs.export.image_files import make_jpegs, make_pngs
 from penstock.jobs.given_dataset import open_as_trained
+from penstock.jobs.model_file import load_model
 from penstock.jobs.predict.new_data import open_new_data
 from penstock.jobs.predict.new_rows import DataBlock, choose_batch_size
 from penstock.jobs.predict.raw_layout import Recipe
+from penstock.model.batch_predictor import BatchPredictor
 from penstock.model.usable_records import find_faults
 from penstock.schema.schema import Schema
 from penstock.settings.prediction import CHECKED_ROWS, PredictOptions
@@ -39,6 +46,7 @@ from penstock.transform.image import Image
 from penstock.transform.pipeline import Pipeline, without_targets
 
 FILE: Final = "rows.tfrecord"
+ANSWERS: Final = "answers.npz"
 _SCHEMA: Final = "schema.json"
 _ADVICE: Final = "Pass other data: `check_data=DATA`; or leave out the check: `check=False`."
 
@@ -202,3 +210,52 @@ def _make_files(name: str, transform: Image) -> list[tuple[str, bytes]]:
         with suppress(MissingPackageError):  # the run cannot decode JPEGs here either
             files += make_jpegs((height, width) if is_large else None)
     return files
+
+
+def ask_model(predictor: BatchPredictor, pipeline: Pipeline, folder: Path) -> dict[str, list[NDArray[Any]]]:
+    """Return what a pipeline without targets and its model make of stored rows, one array per batch.
+
+    Predictions are `output/NAME`, by target; inputs of the model `input/NAME`; and inputs made of the files
+    of every kind `image/NAME`.
+    """
+    found: dict[str, list[NDArray[Any]]] = {}
+
+    def add(kind: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        for name, array in arrays.items():
+            found.setdefault(f"{kind}/{name}", []).append(np.asarray(array))
+
+    for _, inputs in open_rows(folder, pipeline).batches(pipeline):
+        add("input", inputs)
+        add("output", predictor(inputs))
+    if (folder / IMAGES).exists():
+        for _, inputs in open_rows(folder, pipeline, IMAGES).batches(pipeline):
+            images = (name for name in inputs if isinstance(pipeline.transforms.get(name), Image))
+            add("image", {name: inputs[name] for name in images})
+    return found
+
+
+def _write_answers(path: Path, answers: Mapping[str, list[NDArray[Any]]]) -> None:
+    """Write arrays by name and batch."""
+    arrays = {f"{number}/{name}": each for name, all_ in answers.items() for number, each in enumerate(all_)}
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+
+
+def read_answers(path: Path) -> dict[str, list[NDArray[Any]]]:
+    """Return what `_write_answers` wrote."""
+    found: dict[str, list[NDArray[Any]]] = {}
+    with np.load(path) as stored:
+        for key in sorted(stored, key=lambda each: int(each.partition("/")[0])):
+            found.setdefault(key.partition("/")[2], []).append(stored[key])
+    return found
+
+
+def main(export: str, rows: str, model_file: str | None = None) -> None:
+    """Open an export, predict the rows, and write the answers."""
+    folder = Path(rows)
+    opened = open_export(Path(export), None if model_file is None else partial(load_model, model_file))
+    inputs = without_targets(opened.pipeline)
+    _write_answers(folder / ANSWERS, ask_model(opened.predictor(), inputs, folder))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.errors import NoSuchPathError, PathError
-from penstock.jobs.check.repair_file import assign_paths
+from penstock.jobs.check.repair import assign_paths
 from raising import containing, raises_with
 from record_files import PAYLOADS, write_plain
 

@@ -19,7 +19,7 @@ from raising import raises_with
 keras = pytest.importorskip("keras")
 from penstock.export import bundle  # noqa: E402
 from penstock.jobs.export import check as check_module  # noqa: E402
-from penstock.jobs.export.fresh_process import ask_model  # noqa: E402
+from penstock.jobs.export.check_rows import ask_model  # noqa: E402
 from penstock.training.run import make_ensemble  # noqa: E402
 from penstock.training.run_config import RunConfig  # noqa: E402
 from penstock.transform.pipeline import without_targets  # noqa: E402

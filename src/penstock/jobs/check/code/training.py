@@ -14,9 +14,8 @@ from typing import Final, Literal, TypeAlias
 from penstock.bridge.graph.program import find_source, make_program
 from penstock.dataset import Dataset, open
 from penstock.errors import OptionError, PayloadError
-from penstock.jobs.check.code.keras import write_keras_model
+from penstock.jobs.check.code.small_model import write_keras_model, write_torch_model
 from penstock.jobs.check.code.tensorflow import choose_split, quote
-from penstock.jobs.check.code.torch import write_torch_model
 from penstock.jobs.check.inspect import read_schema
 from penstock.jobs.given_dataset import Declaration
 from penstock.model.feature import Feature, find_features

@@ -8,11 +8,10 @@ from penstock.errors import OptionError
 from penstock.schema.array import Sequence
 from penstock.schema.scalar import Image
 from penstock.schema.schema import Schema
-from penstock.view import bounded_rows as module
+from penstock.view import opened_data as module
 from penstock.view import scan_jobs
-from penstock.view.bounded_rows import BoundedRows, find_record_limit
 from penstock.view.browser import Browser
-from penstock.view.opened_data import open_data
+from penstock.view.opened_data import BoundedRows, find_record_limit, open_data
 from penstock.view.query import Query
 from record_files import example, flip, write_gzip, write_plain
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import OptionError
 from penstock.view.access import Access
-from penstock.view.server import bind, make_address
+from penstock.view.application import bind, make_address
 
 
 def test_free_port_is_found():
