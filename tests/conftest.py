@@ -4,6 +4,7 @@ import gc
 import importlib.util
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from heavy_files import is_heavy
 from record_files import example, write_plain
+from shared_builds import find_shared
 
 # `make test` draws the same examples in every run and on every machine, whatever its speed. `make test-long`
 # draws new ones: `pytest --hypothesis-profile=fresh`.
@@ -19,11 +21,17 @@ settings.register_profile("reproducible", _WITHOUT_TIME, derandomize=True, datab
 settings.register_profile("fresh", _WITHOUT_TIME, derandomize=False, print_blob=True)
 settings.load_profile("reproducible")
 
+_UNIT_TESTS = Path(__file__).parent / "unit"
+_graph_options = {"disable_meta_optimizer": False}
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime, which would send usage data
 
 
 def pytest_configure() -> None:
-    """Let tests and what they start hear of interrupts: in the background of a shell they do not."""
+    """Collect garbage less often, and let tests and their processes receive interrupts.
+
+    In the background of a shell, they do not receive any.
+    """
+    gc.set_threshold(50_000, 20, 50)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -41,6 +49,20 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if is_heavy(item.path):
                 item.add_marker("heavy")
+
+
+@pytest.hookimpl(tryfirst=True)  # before fixtures
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let TensorFlow run the graphs of unit tests as they are: optimizing one takes longer than a short run.
+
+    The optimizer is on in all other tests, and in processes that tests start.
+    """
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is not None and hasattr(tensorflow, "config"):
+        wanted = {"disable_meta_optimizer": item.path.is_relative_to(_UNIT_TESTS)}
+        if _graph_options != wanted:
+            _graph_options.update(wanted)
+            tensorflow.config.optimizer.set_experimental_options(wanted)
 
 
 def pytest_unconfigure() -> None:
@@ -63,6 +85,10 @@ def _private_cache(tmp_path_factory):
     """Keep every test, and what it starts, away from the real cache."""
     patch = pytest.MonkeyPatch()
     patch.setenv("PENSTOCK_CACHE", os.fspath(tmp_path_factory.mktemp("cache")))
+    # Processes that train with JAX compile the same functions: each is compiled once per test run.
+    patch.setenv("JAX_COMPILATION_CACHE_DIR", os.fspath(find_shared(tmp_path_factory) / "jax"))
+    patch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+    patch.setenv("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
     yield
     patch.undo()
 
