@@ -185,7 +185,8 @@ def test_two_requests_come_before_the_first_ranges(s3):
         folder = f"table-{shuffle}"
         ps.convert(table, f"s3://animals/{folder}", target="sold", num_shards=20)
         s3.clear()
-        with iter(ps.open(f"s3://animals/{folder}")["train"].loader(batch_size=64, shuffle=shuffle)) as batches:
+        split = ps.open(f"s3://animals/{folder}")["train"]
+        with iter(split.loader(batch_size=64, shuffle=shuffle)) as batches:
             next(batches)
         keys = [each.key for each in s3.requests if each.key.startswith(f"{folder}/")]
         names = [key.rpartition("/")[2] for key in keys]
