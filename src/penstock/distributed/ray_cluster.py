@@ -125,11 +125,7 @@ _MADE_HERE: Final[set[str]] = set()
 
 
 class Cluster:
-    """A connection to Ray, which `with` ends unless it was there before.
-
-    Attributes:
-        max_workers: Number of tasks that may run at the same time; None is as many as there are CPUs.
-    """
+    """A connection to Ray, which `with` ends unless it was there before."""
 
     def __init__(self, address: str | None = None, max_workers: int | None = None) -> None:
         """Connect.

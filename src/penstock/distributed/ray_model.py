@@ -42,12 +42,7 @@ _GPU_SETTINGS: Final = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "XLA_PYTHON_CLIENT_
 
 
 class ModelFolder(NamedTuple):
-    """The folder of a run or an export.
-
-    Attributes:
-        path: Path from which workers open it, on a disk that all machines share, or in an object store.
-        files: Local folder with its files: the same one, or a copy of a folder in a store.
-    """
+    """The path from which workers open a run or an export, and the local folder with its files or a copy."""
 
     path: AnyPath
     files: Path
@@ -91,13 +86,7 @@ def digest_model(folder: Path) -> str:
 
 @dataclass
 class RemoteModel:
-    """A model that each worker opens once, from its folder.
-
-    Attributes:
-        folder: Folder of the run or the export, on a disk or in an object store.
-        digest: Its digest on the driver's machine.
-        backend: Backend of Keras on the driver's machine.
-    """
+    """A model that each worker opens once, from its folder; digest and backend of Keras are the driver's."""
 
     folder: AnyPath
     digest: str

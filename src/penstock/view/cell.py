@@ -50,12 +50,7 @@ _CONTROLS: Final = {code: 0x2400 + code for code in range(32) if code not in (9,
 
 
 class Line(NamedTuple):
-    """A line of a chart.
-
-    Attributes:
-        points: Points of the line, as in the attribute `points` of SVG.
-        number: Number of the line, for its colour.
-    """
+    """A line of a chart: its points, as SVG has them, and its number, which gives the colour."""
 
     points: str
     number: int

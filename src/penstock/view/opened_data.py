@@ -78,12 +78,7 @@ class _TooLarge(Damage):
 
 
 class _Sizes(NamedTuple):
-    """Sizes of the records of a file.
-
-    Attributes:
-        largest: Size of the largest record in bytes.
-        too_large: Numbers of the records above the limit, ascending.
-    """
+    """Size of the largest record of a file, and the numbers of the records above the limit, ascending."""
 
     largest: int
     too_large: NDArray[np.int64]

@@ -111,12 +111,7 @@ class TargetOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """Predictions of a split.
-
-    Attributes:
-        rows: Numbers of the predicted records in the split, ascending: those that have every target.
-        targets: Predictions by target.
-    """
+    """Predictions of a split: the rows that have every target, ascending, and the predictions by target."""
 
     rows: NDArray[np.int64]
     targets: Mapping[str, TargetOutcome]

@@ -44,12 +44,7 @@ _PART_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class _Checksum:
-    """A checksum in a file.
-
-    Attributes:
-        stored: Checksum that the file has; None if the file ends before it.
-        computed: Checksum of the bytes; None if they were not read.
-    """
+    """A stored checksum, None if the file ends before it, and the computed one, None if bytes were not read."""
 
     stored: int | None
     computed: int | None
@@ -95,13 +90,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class DumpLine:
-    """A line of a hex dump.
-
-    Attributes:
-        offset: Offset of its first byte in the payload.
-        hex: The bytes as hexadecimal digits.
-        text: The bytes as ASCII characters, other bytes as dots.
-    """
+    """A line of a hex dump: offset of its first byte in the payload, and its bytes as digits and as ASCII."""
 
     offset: int
     hex: str

@@ -51,12 +51,7 @@ class GivenUpError(Exception):
 
 @dataclass(frozen=True)
 class Progress:
-    """Part of the work that is done, as a number of records.
-
-    Attributes:
-        done: Records done.
-        total: All records.
-    """
+    """Part of the work that is done, as a number of records."""
 
     done: int
     total: int

@@ -41,12 +41,7 @@ _ReadKey: TypeAlias = Callable[[Column], NDArray[Any]]
 
 
 class SortedRows(NamedTuple):
-    """Rows in a sorted order.
-
-    Attributes:
-        rows: Row numbers.
-        prefix: Number of bytes of each text that were compared, if some are longer; 0 if all were compared.
-    """
+    """Row numbers in a sorted order; `prefix` is the number of compared bytes if texts are longer."""
 
     rows: NDArray[Any]
     prefix: int = 0

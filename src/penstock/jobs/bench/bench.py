@@ -31,14 +31,7 @@ _ENOUGH: Final = 0.25  # minimum length of later epochs, as a share of the first
 
 
 class LoaderProgress(NamedTuple):
-    """Statistics and position of a loader at one moment.
-
-    Attributes:
-        stats: Statistics so far.
-        epoch: Number of the current epoch, from 0.
-        step: Number of the next batch in the epoch.
-        num_steps: Number of batches per epoch.
-    """
+    """Statistics of a loader, its epoch and next batch, both from 0, and the number of batches per epoch."""
 
     stats: LoaderStats
     epoch: int

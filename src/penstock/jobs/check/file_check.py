@@ -144,9 +144,7 @@ class RecordCounter:
 class ReadableBytes:
     """The inflated bytes of a file up to the first damage of its compressed stream.
 
-    Attributes:
-        failure: Error that ended the bytes early, or None; set when the bytes have been read.
-        num_bytes: Number of bytes read so far.
+    `failure` is the error that ended the bytes early; it is known when the bytes have been read.
     """
 
     def __init__(self, file: CheckedFile, compression: Compression) -> None:
@@ -255,13 +253,7 @@ class ReadProgress:
 
 
 class CountedFile:
-    """A file that reports how many bytes were read, and can compute the hash of its content.
-
-    Attributes:
-        path: Path of the file.
-        identity: Identity of the file when it was opened.
-        furthest: Number of bytes read so far.
-    """
+    """A file that reports how many bytes were read (`furthest`), and can compute the hash of its content."""
 
     def __init__(self, path: AnyPath, progress: ReadProgress) -> None:
         self.path = path

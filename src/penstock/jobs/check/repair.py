@@ -178,15 +178,7 @@ def _name_losses(
 
 @dataclass(frozen=True)
 class _RepairedFile:
-    """Result of repairing a file.
-
-    Attributes:
-        path: Path of the input file.
-        output: Path of the repaired file, relative to the output folder.
-        num_kept: Number of records that were kept.
-        losses: All losses.
-        failure: Reason why the file could not be repaired and nothing was written, or None.
-    """
+    """Result of repairing a file into `output`, a relative path; with `failure`, nothing was written."""
 
     path: Path
     output: Path

@@ -106,13 +106,7 @@ class VerifiedFile:
 
 @dataclass(frozen=True)
 class Verification:
-    """Result of verifying files.
-
-    Attributes:
-        files: The files, in the order in which they were read.
-        faults: All faults of the files and of the manifest.
-        advice: What to do about a manifest that cannot be read; otherwise empty.
-    """
+    """Result of verifying files; `advice` is about a manifest that cannot be read."""
 
     files: tuple[VerifiedFile, ...]
     faults: tuple[Fault, ...]

@@ -185,11 +185,7 @@ def _list_missing(recipe: Recipe, name: str, task: Task | None) -> tuple[str, ..
 
 @dataclass(frozen=True)
 class _LabelledBlock(DataBlock):
-    """The rows of a block that have a label.
-
-    Attributes:
-        num_unlabelled: Number of rows without a label.
-    """
+    """The rows of a block that have a label, and the number of those without one."""
 
     num_unlabelled: int = 0
 

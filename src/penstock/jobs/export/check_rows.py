@@ -53,12 +53,7 @@ _ADVICE: Final = "Pass other data: `check_data=DATA`; or leave out the check: `c
 
 @dataclass(frozen=True)
 class CheckRows:
-    """Stored rows.
-
-    Attributes:
-        split: Split of the stored records.
-        batch_size: Number of rows per batch.
-    """
+    """Stored rows, and the number of rows per batch."""
 
     split: Split
     batch_size: int
@@ -148,12 +143,7 @@ _MOST_PIXELS: Final = 4_000_000  # of a made image
 
 @dataclass(frozen=True)
 class CheckImages:
-    """Rows with images of every kind.
-
-    Attributes:
-        rows: The stored rows.
-        kinds: Description of the image in each row, by field.
-    """
+    """Rows with images of every kind, and the description of the image in each row, by field."""
 
     rows: CheckRows
     kinds: Mapping[str, Sequence[str]]

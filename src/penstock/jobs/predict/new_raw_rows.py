@@ -67,12 +67,7 @@ def decode_base64(raw: RawColumn, column: str) -> tuple[RawColumn, list[CellFaul
 
 
 class NewRawRows:
-    """Raw data to predict on.
-
-    Attributes:
-        kept: Columns that are copied into the output.
-        num_bytes: Size of the data in bytes, or None if it is unknown.
-    """
+    """Raw data to predict on; see `NewRows` for its attributes."""
 
     def __init__(
         self,

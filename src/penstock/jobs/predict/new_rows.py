@@ -180,12 +180,7 @@ class NewRows(Protocol):
 class ModelBatch:
     """Some rows, ready for the model.
 
-    Attributes:
-        inputs: Inputs of the model by name; None if no row is left.
-        num_rows: Number of rows.
-        kept: Columns that are copied into the output.
-        refusals: Rows that were left out.
-        num_bytes: Number of bytes of the data read since the previous batch.
+    `inputs` is None if no row is left; `num_bytes` are the bytes of the data read since the previous batch.
     """
 
     inputs: dict[str, NDArray[Any]] | None

@@ -36,14 +36,7 @@ _log = logging.getLogger("penstock")
 
 @dataclass(frozen=True)
 class PredictProgress:
-    """Progress of a prediction.
-
-    Attributes:
-        num_rows: Number of rows predicted so far.
-        num_skipped: Number of rows skipped so far.
-        num_bytes: Number of bytes of the data read so far.
-        total_bytes: Size of the data in bytes, or None if it is unknown.
-    """
+    """Rows and bytes of the data so far; `total_bytes` is None if the size of the data is unknown."""
 
     num_rows: int
     num_skipped: int

@@ -31,11 +31,7 @@ _Array = Any
 
 
 class Answer:
-    """Output columns of one target.
-
-    Attributes:
-        fields: Names and types of the columns.
-    """
+    """Output columns of one target: their names and types are `fields`."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -97,11 +93,7 @@ class Answer:
 
 
 class Answers:
-    """Output columns of all targets, after the kept columns; a target that is kept is named `NAME_true`.
-
-    Attributes:
-        schema: Names and types of all columns of the output.
-    """
+    """Output columns of all targets, after the kept columns; a target that is kept is named `NAME_true`."""
 
     def __init__(self, answers: Mapping[str, Answer], kept: pa.Schema) -> None:
         """Determine the columns."""

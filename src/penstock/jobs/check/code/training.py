@@ -60,14 +60,8 @@ def write_training(
 class _Script:
     """What a script needs to know about the data.
 
-    Attributes:
-        opening: Code of the call that opens the data.
-        data: The data.
-        split: Name of the split to train on.
-        held: Name of the split to validate with, or None.
-        pipeline: Pipeline fitted to the data.
-        features: Features of the pipeline.
-        tasks: Task of each target.
+    `opening` is the code of the call that opens it, `split` the split to train on, and `held` the split to
+    validate with, if there is one.
     """
 
     opening: str
