@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Self, TextIO
 
 from penstock.batch.stats import STAGES, LoaderStats
@@ -223,9 +222,7 @@ class LoaderDisplay:
             logging.getLogger("penstock").addHandler(self._log)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._is_ended.set()
         if self._thread is not None:
             self._thread.join()

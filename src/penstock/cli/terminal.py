@@ -14,7 +14,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from types import TracebackType
 from typing import Any, Final, Literal, Self, TextIO
 
 from penstock.foundation.terminal import (
@@ -245,9 +244,7 @@ class ProgressBar:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lines.clear()
         if is_verbose() and self._stages:
             ends = [*list(self._stages.values())[1:], self._clock()]

@@ -15,7 +15,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -268,9 +267,7 @@ class RayModel:
     def __enter__(self) -> RayModel:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._cluster.cancel([each.reference for each in self._pending if each.reference is not None])
         self._pending.clear()
 

@@ -44,7 +44,7 @@ _PART_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True)
 class _Checksum:
-    """A stored checksum, None if the file ends before it, and the computed one, None if bytes were not read."""
+    """A stored checksum, None if the file ends before it; and the computed one, None if it is not known."""
 
     stored: int | None
     computed: int | None
