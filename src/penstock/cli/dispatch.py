@@ -57,13 +57,12 @@ _WRONG_CALLS: Final = (OptionError, PathError, PayloadError, SchemaError, Unknow
 def dispatch(argv: Sequence[str]) -> int:
     """Run the command line, and return the exit status."""
     status = 1
-    finished: list[Call] = []
     try:
         begin_work()
-        status = _run_and_explain(argv, finished)
+        status, finished = _run_and_explain(argv)
         end_work(status)
-        for call in finished:
-            print_next(call)
+        if finished is not None:
+            print_next(finished)
         _abandon(sys.stderr)
     except KeyboardInterrupt as error:
         end_work(status := INTERRUPTED)
@@ -73,33 +72,31 @@ def dispatch(argv: Sequence[str]) -> int:
     return status
 
 
-def _run_and_explain(argv: Sequence[str], finished: list[Call]) -> int:
+def _run_and_explain(argv: Sequence[str]) -> tuple[int, Call | None]:
     """Run the command line; an error becomes one line on stderr and an exit status.
 
-    `finished`: gets the call of a command that ran to its end, and whose output was written.
+    Returns the call too if the command ran to its end, and its output was written.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that lacks a character gets its code, not a traceback.
             stream.reconfigure(errors="backslashreplace")
     try:
-        ended: list[Call] = []
-        status = _run(argv, ended)
+        status, finished = _run(argv)
         _flush(sys.stdout)
-        finished += ended
     except BrokenPipeError:
         _abandon(sys.stdout)
-        return 141
+        return 141, None
     except (PenstockError, OSError) as error:
         _print_traceback()
         print_message(f"error: {error}")
         _abandon(sys.stdout)
         is_wrong_call = isinstance(error, _WRONG_CALLS) and not isinstance(error, MissingShardError)
-        return 2 if is_wrong_call else 1
+        return 2 if is_wrong_call else 1, None
     except MemoryError:  # where the file is known, an OutOfMemoryError names it
         _print_traceback()
         print_message("error: out of memory. Close other programs, or use a machine with more memory.")
-        return 1
+        return 1, None
     except Exception as error:  # a bug: one line with the location, for a report
         _print_traceback()
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -108,8 +105,8 @@ def _run_and_explain(argv: Sequence[str], finished: list[Call]) -> int:
             f"error: internal: {type(error).__name__}: {error} ({where}). "
             f"Please report this with the output of the same command under {DEBUG_VARIABLE}=1."
         )
-        return 1
-    return status
+        return 1, None
+    return status, finished
 
 
 def _print_traceback() -> None:
@@ -118,14 +115,14 @@ def _print_traceback() -> None:
         traceback.print_exc()
 
 
-def _run(argv: Sequence[str], finished: list[Call]) -> int:
+def _run(argv: Sequence[str]) -> tuple[int, Call | None]:
     try:
         call = read_call(argv)
     except SystemExit as end:  # argparse exits after --help
-        return int(end.code or 0)
+        return int(end.code or 0), None
     except WrongCall as error:
         print_message(f"error: {error}")
-        return 2
+        return 2, None
     common = call.common
     verbosity: Verbosity = "quiet" if common.quiet else "verbose" if common.verbose else "normal"
     with printing(verbosity), logging_flags(), printing_log():
@@ -137,8 +134,7 @@ def _run(argv: Sequence[str], finished: list[Call]) -> int:
             print_options({"arguments": list(call.arguments), **_name_values(call)})
         status = run_command(call)
         print_detail(f"{call.command.name} took {time.monotonic() - start:.2f} s")
-    finished.append(call)
-    return status
+    return status, call
 
 
 def run_words(argv: Sequence[str]) -> int:
