@@ -301,7 +301,8 @@ class BucketPlan:
             ahead: Picks | None = picks
             for batch in batches:
                 if step >= start:
-                    yield Ticket(epoch, step, self._mine(picks, batch), ahead)
+                    mine = shard_slice(range(len(batch)), *self._shard)
+                    yield Ticket(epoch, step, cut_picks(picks, batch[mine.start : mine.stop]), ahead)
                     ahead = None
                 step += 1
 
@@ -329,10 +330,6 @@ class BucketPlan:
             while firsts[-1] <= until and len(firsts) <= self._num_windows:
                 firsts.append(firsts[-1] + len(self._cut(epoch, len(firsts) - 1)[1]))
             return firsts  # only grows at its end
-
-    def _mine(self, picks: Picks, batch: NDArray[np.int64]) -> Picks:
-        mine = shard_slice(range(len(batch)), *self._shard)
-        return cut_picks(picks, batch[mine.start : mine.stop])
 
     def _cut(self, epoch: int, window: int) -> tuple[Picks, list[NDArray[np.int64]]]:
         """Return the records of a window, and its batches as indices into the records."""

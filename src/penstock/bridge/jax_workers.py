@@ -55,7 +55,7 @@ def join_workers(address: str, rank: int, num_workers: int) -> None:
 
 
 def count_gpus() -> int:
-    """Return how many GPUs JAX uses in this process; 0 on CPUs."""
+    """Return the number of GPUs that JAX uses in this process; 0 on CPUs."""
     return jax.local_device_count() if jax.default_backend() == "gpu" else 0
 
 
@@ -143,7 +143,7 @@ class ShareFeed(KerasFeed):
 
         def read(made: MadeBatch) -> tuple[bool, tuple[Any, ...]]:
             epoch, step = made.ticket.epoch, made.ticket.step
-            if not self._is_copied(epoch, step):
+            if not self._last_rows or step < self._whole.num_steps(epoch) - 1:
                 return False, made.batch
             with self._whole.read(epoch, step, step + 1) as batches:
                 return True, next(iter(batches))
@@ -158,9 +158,6 @@ class ShareFeed(KerasFeed):
             targets, *weights = others
             batch = self.arrange(({**inputs, **padded}, targets, *weights))
             yield jax.tree.map(place, batch)
-
-    def _is_copied(self, epoch: int, step: int) -> bool:
-        return bool(self._last_rows) and step == self._whole.num_steps(epoch) - 1
 
     def _agree_on_shapes(
         self,

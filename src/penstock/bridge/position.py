@@ -1,6 +1,6 @@
 """Where each iteration over a bridge starts, and how far its consumer is.
 
-In: a loader, and what a framework does with iterations: it starts them, reads them, drops them. Out: batches;
+In: a loader, and the iterations that a framework starts, reads and drops. Out: batches;
 the position of the loader is kept at the consumer.
 """
 

@@ -88,15 +88,14 @@ class TensorSource:
     def read(self, iteration: TrackedIteration) -> Iterator[Any]:
         """Yield the remaining elements of an iteration as eager tensors."""
         with _translating_errors(self.loader):
-            yield from self.tracker.read(self.loader, iteration, self._convert)
+            yield from self.tracker.read(
+                self.loader, iteration, lambda made: self.arrange(self.layout.make_tensors(made.batch))
+            )
 
     def start(self) -> TrackedIteration:
         """Start an iteration."""
         with _translating_errors(self.loader):
             return self.begin()
-
-    def _convert(self, made: MadeBatch) -> Any:
-        return self.arrange(self.layout.make_tensors(made.batch))
 
     def generate(self, begin: Callable[[], TrackedIteration]) -> tf.data.Dataset:
         """Return a data set that runs in TensorFlow's runtime."""

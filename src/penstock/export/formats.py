@@ -1,4 +1,4 @@
-"""The formats of exports by name, and what the module of a format defines.
+"""The formats of exports by name, and the functions of the module of a format.
 
 In: the name of a format. Out: its module, imported late: a format may need TensorFlow, Keras or ONNX.
 """

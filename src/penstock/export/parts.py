@@ -1,6 +1,6 @@
 """Files that exports with a pipeline in Python share: `pipeline.json`, `schema.json`, `model.json`.
 
-In: a run. Out: the files, and what they say again, without Keras: pipeline, tasks, logits, temperatures.
+In: a run. Out: the files, and their content again, without Keras: pipeline, tasks, logits, temperatures.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ SERVING: Final = "serving_default"
 """Name of the signature that predicts."""
 
 MODEL_INPUTS: Final = "model_inputs"
-"""Name of the signature that returns what preprocessing makes of the raw values."""
+"""Name of the signature that returns the preprocessed raw values."""
 
 _MOST_WHOLE: Final = 2**53  # the whole numbers that float64 holds exactly
 _ZEROS: Final[Mapping[str, Any]] = {"string": "", "bool": False}
@@ -41,7 +41,7 @@ _SUFFIXES: Final[Mapping[str, str]] = {"date": "_days_since_1970", "time": "_mic
 _raw: Final = Term.name("raw")
 
 Part: TypeAlias = Literal["value", "array", "list", "length", "step_length", "present"]
-"""What a tensor holds of a field: its values, its lists, their lengths, or which rows have a value."""
+"""Part of a field that a tensor holds: its values, its lists, their lengths, or which rows have a value."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RawInput:
         field: Name of the field.
         dtype: Element type, as TensorFlow names it.
         shape: Shape without the rows; None is a length that varies.
-        part: What it holds of the field.
+        part: Part of the field that it holds.
         meaning: One line about the values.
         missing: The text, or the name of the number, that stands for a missing value; None if there is none.
     """

@@ -165,7 +165,7 @@ class _ServedTarget:
     names: Mapping[str, str]
 
     def serve(self, values: Any) -> dict[str, Any]:
-        """Return the outputs for what the model returns."""
+        """Return the outputs for values that the model returns."""
         task, names = self.task, self.names
         shape = (len(task.labels),) if task.kind in ("multiclass", "multilabel") else task.shape
         numbers = tf.reshape(tf.cast(values, tf.float64), [-1, *shape])

@@ -77,8 +77,8 @@ class BatchPredictor(ABC):
     number of rows.
 
     Attributes:
-        fill: To how many rows: the "largest" batch so far, which suits the batches of one data set; the next
-            "power_of_two", which suits requests of any size; or "none".
+        fill: Number of rows to fill up to: the "largest" batch so far, which suits the batches of one data
+            set; the next "power_of_two", which suits requests of any size; or "none".
         pipeline: Pipeline that defines the inputs.
         tasks: Task of each target.
         logits: Whether the model returns logits, by target.

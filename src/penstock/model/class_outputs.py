@@ -84,7 +84,7 @@ def check_class_outputs(model: keras.Model, pipeline: Pipeline, *, is_ordered: b
 
 
 def _has_own_step(model: keras.Model) -> bool:
-    """Return whether a class of a user's own decides what a loss compares."""
+    """Return whether a user's own class decides which values a loss compares."""
     methods = ("train_step", "compute_loss")
     return any(getattr(type(model), name) is not getattr(keras.Model, name) for name in methods)
 

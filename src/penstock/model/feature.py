@@ -30,7 +30,7 @@ _WHOLE_DTYPES: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "u
 
 @dataclass(frozen=True)
 class Feature:
-    """An input of a model, with what its encoder needs.
+    """An input of a model, with the attributes that its encoder needs.
 
     Attributes:
         name: Name of the input.
@@ -83,7 +83,7 @@ def find_features(pipeline: Pipeline) -> list[Feature]:
 
 
 def count_images(pipeline: Pipeline) -> int:
-    """Return how many inputs are images, or arrays of several dimensions, which models treat as images."""
+    """Return the number of inputs that are images, or arrays of several dimensions, treated as images."""
     makers = _Makers(pipeline)
     arrays = [each for each in pipeline.inputs.values() if not each.is_ragged and each.dtype not in STRINGS]
     return sum(_classify(each, makers).kind in ("image", "array") for each in arrays)

@@ -1,4 +1,4 @@
-"""What the options of a model are if nothing is given: sizes of presets, and options of earlier versions."""
+"""Options of a model that are not given: sizes of presets, and options of earlier versions."""
 
 from __future__ import annotations
 

@@ -129,16 +129,11 @@ def find_tasks(pipeline: Pipeline) -> dict[str, Task]:
             expected = "a target without an indicator"
             raise _make_error(name, expected, f"{transform!r}, which adds an indicator")
     tasks = {name: _find_task(output, transforms.get(name)) for name, output in pipeline.targets.items()}
-    dates = {name: each for name, each in pipeline.schema.items() if isinstance(each, Date)}
-    return {
-        name: _predict_dates(task, dates[name]) if name in dates and name in transforms else task
-        for name, task in tasks.items()
-    }
-
-
-def _predict_dates(task: Task, field: Date) -> Task:
-    """Return the task with the unit of its dates, unless they are classes."""
-    return replace(task, unit=field.unit) if task.kind == "regression" else task
+    for name, field in pipeline.schema.items():
+        is_number = name in tasks and name in transforms and tasks[name].kind == "regression"
+        if isinstance(field, Date) and is_number:
+            tasks[name] = replace(tasks[name], unit=field.unit)
+    return tasks
 
 
 def _find_task(output: Output, transform: Any) -> Task:

@@ -300,7 +300,7 @@ class Evaluation:
         return rows if baselines else [row[:-1] for row in rows]
 
     def describe_baseline(self, target: str) -> str:
-        """Return what the baseline of a target predicts, as a sentence; empty if there is none."""
+        """Return a sentence on the predictions of the baseline of a target; empty if there is none."""
         if not self.baselines.get(target):
             return ""
         task = self.tasks[target]

@@ -146,7 +146,7 @@ def make_scorer(
 
 
 def in_days(task: Task, *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
-    """Return the numbers of a target; those of points in time as days, in which their errors are shown."""
+    """Return the numbers of a target; points in time as days, in which their errors are shown."""
     if task.unit != "microseconds":
         return values
     return tuple(np.asarray(each, np.float64) / DAY for each in values)
@@ -162,7 +162,7 @@ def score_threshold(truth: NDArray[Any], predicted: NDArray[Any], threshold: flo
     names = ("accuracy", "balanced_accuracy", "f1")
     if not is_scorable(truth, predicted):
         return {"threshold": threshold, **dict.fromkeys(names)}
-    codes = (predicted >= threshold).astype(np.float64)  # as probabilities, of which 0.5 divides the two
+    codes = (predicted >= threshold).astype(np.float64)  # as probabilities, divided at 0.5
     found = _score_binary(truth, codes, has_areas=False)(count_once(len(truth)))
     return {"threshold": threshold, **{name: to_number(found[name][0]) for name in names}}
 

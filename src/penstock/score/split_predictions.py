@@ -34,7 +34,7 @@ from penstock.settings.prediction import EvaluateOptions
 from penstock.transform.pipeline import Pipeline
 
 _MOST_VALUES: Final = 20
-"""Maximum number of groups by value: those of the most frequent values."""
+"""Maximum number of groups by value; the most frequent values have groups."""
 _NUM_BINS: Final = 5
 """Number of ranges of numbers; each holds about as many records."""
 

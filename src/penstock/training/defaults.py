@@ -1,6 +1,6 @@
 """Defaults of training that depend on the data: the size of batches, the number of epochs, and others.
 
-In: options, and how many records and images are read. Out: the options that a run uses.
+In: options, and the numbers of records and images. Out: the options that a run uses.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _SMALLEST_BATCH: Final = 16
 _SMALLEST_IMAGE_BATCH: Final = 32  # whose mean and deviation batch normalization uses
 _LARGEST_BATCH: Final = 256
 _STEPS_WANTED: Final = 50  # per epoch: with fewer an epoch hardly changes the weights
-# Of a run: small data sets need more epochs than large ones, and about as many steps.
+# For a whole run: small data sets need more epochs than large ones, and about as many steps.
 _TOTAL_STEPS: Final = 2000
 _FEWEST_EPOCHS: Final = 20
 _MOST_EPOCHS: Final = 60

@@ -97,7 +97,7 @@ class Fit:
         options = self.plan.options
         # Of what Keras creates without a seed, all workers need the same; a checkpoint then restores it.
         set_seed(options.seed)
-        # Notes come from the process that started the workers. Of whole batches, few are read.
+        # Notes come from the process that started the workers. Few whole batches are read.
         uncached = replace(self.plan, options=options.replace(cache=None))
         plan, whole = uncached.prepare(shard=self._shard)
         cached = replace(plan, options=plan.options.replace(cache=options.cache))

@@ -1,4 +1,4 @@
-"""Parts of the inputs that a run does not use, and why: what the table `facts` of `run.yaml` records.
+"""Parts of the inputs that a run does not use, and why, as the table `facts` of `run.yaml` records them.
 
 In: the content of `run.yaml`, of any version. Out: `LeftOutPart`s, for the run, evaluations, reports and the
 viewer.
@@ -46,7 +46,7 @@ class LeftOutPart:
 
 @dataclass(frozen=True)
 class RecordedParts:
-    """What a run records about the parts of its inputs.
+    """The record of a run about the parts of its inputs.
 
     Attributes:
         left_out: The parts that are left out.

@@ -106,7 +106,8 @@ class LoaderPlan:
         options = self.options
         name, held = find_train(self.data), find_validation(self.data)
         split = self.data[name]
-        kept, chosen = self._divide()
+        chosen = None if self.held_out is None or not len(self.held_out.rows) else self.held_out.rows
+        kept = None if chosen is None else chosen.invert()
         self._note_validation(None if chosen is None else len(chosen) / len(split))
         labelled = self._find_labelled(split)
         if not labelled.num_records:
@@ -152,12 +153,6 @@ class LoaderPlan:
         )
         validation = _load(validated, chosen, self.pipeline.assembly, held_options)
         return TrainingLoaders(train, labels, validation, num_train, num_validation)
-
-    def _divide(self) -> tuple[Bitmap | None, Bitmap | None]:
-        """Return the rows of the train split to train on, None for all, and those held out, None for none."""
-        if self.held_out is None or not len(self.held_out.rows):
-            return None, None
-        return self.held_out.rows.invert(), self.held_out.rows
 
     def _choose_shuffle(self, split: Split, shard: tuple[int, int] | None) -> bool | Shuffling:
         """Return how to shuffle, which is the same for any number of workers.

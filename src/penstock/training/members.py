@@ -1,8 +1,8 @@
 """Ensembles in one model: each member learns from its own loss, and predictions are the mean of all members.
 
 In: a model whose outputs are means of layers named `…_members`. Out: a model of the same layers that returns
-what the members predict, and metrics of their mean. A loss of the mean alone would let members make up for
-each other's errors, which they do on records they were trained on and not on others.
+the predictions of the members, and metrics of their mean. A loss of the mean alone would let members make up
+for each other's errors, which they do on records they were trained on and not on others.
 
 A layer `…_members` may end with outputs that are not part of the mean: outputs of single inputs. Their losses
 are added, so that an encoder of images learns although a table already explains most of the target.

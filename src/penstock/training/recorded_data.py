@@ -1,4 +1,4 @@
-"""What a run records about its data in `fields.json`, so that it predicts on raw rows without the data.
+"""The record of the data of a run in `fields.json`, with which it predicts on raw rows without the data.
 
 In: the schema and the conversion plan of a data set. Out: the file, and the same again as `RecordedData`,
 which exports have as well.
@@ -24,7 +24,7 @@ FIELDS_NAME: Final = "fields.json"
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedData:
-    """What a run or an export records about the data that it was trained on.
+    """The record of a run or an export about the data that it was trained on.
 
     Attributes:
         schema: Fields of the data; None if it is not recorded.

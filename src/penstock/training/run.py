@@ -64,7 +64,7 @@ class Run:
         history: Metrics of each epoch; empty for an ensemble, whose members have their own.
         config: Content of `run.yaml`.
         recorded: Schema and conversion plan of the data, for predictions on raw rows.
-        choices: What was measured and chosen on the validation records, by target with classes.
+        choices: Measurements and choices on the validation records, by target with classes.
         members: Runs of an ensemble, whose predictions `model` averages; empty for a single run.
         copy: Local copy of the folder, if it is in an object store; removed when the process ends.
 
@@ -132,7 +132,7 @@ class Run:
         return display_safely(repr(self), self._draw)
 
     def _draw(self) -> Html:
-        """Return the curves of losses and metrics; of an ensemble, those of its members."""
+        """Return the curves of losses and metrics; for an ensemble, the curves of its members."""
         targets = [(task.name, task.describe()) for task in islice(self.tasks.values(), _MOST_TARGETS)]
         size = count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
         runs = {each.folder.name: each.history for each in self.members[:_MOST_MEMBERS]}

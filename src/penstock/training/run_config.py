@@ -1,4 +1,4 @@
-"""`run.yaml` as one typed object: what a run was made with, and what became of it.
+"""`run.yaml` as one typed object: settings of a run, and its results.
 
 In: the parsed file, of a run of any version or written by a user. Out: a `RunConfig`, and the tables again;
 every fault has its path. Nothing else reads the file by key.

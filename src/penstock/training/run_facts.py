@@ -33,7 +33,7 @@ NumberLoss: TypeAlias = Literal["squared", "huber"]
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """What a run found out about a target.
+    """Results of a run about a target.
 
     Attributes:
         kind: Kind of the task.
@@ -68,7 +68,7 @@ class NumberChoice:
 
 @dataclass(frozen=True)
 class PartTrial:
-    """What a trial with some parts found.
+    """Results of a trial with some parts.
 
     Attributes:
         loss: Mean loss of the validation records.
@@ -146,7 +146,7 @@ class RunFacts:
         backend: Backend of Keras.
         batch_size: Number of records per step.
         steps_per_epoch: Number of steps of an epoch.
-        targets: What was found out about each target.
+        targets: Kind of the task and number of labels of each target.
         logits: Whether the model returns logits rather than probabilities, by target.
         class_weights: Weights of the classes, by target whose classes are weighted.
         numbers: How targets of numbers are learned, by target.
@@ -155,7 +155,7 @@ class RunFacts:
         seconds: How long the run took; None if it is not stored.
         validation: Name of the split for validation, `HELD_OUT`, or None without validation.
         pipeline: Fingerprint of the pipeline.
-        choices: What was measured and chosen on the validation records, by target with classes.
+        choices: Measurements and choices on the validation records, by target with classes.
         records: Number of records that a cross-validation predicted.
         scores: Scores of the members of an ensemble, or of folds, by their name.
         mean: Mean of each score over the folds.

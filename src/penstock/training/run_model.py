@@ -115,7 +115,7 @@ def assign_weights(path: Path, digest: str | None, model: Any, pipeline: Pipelin
 
 
 def take_model(model: Any, precision: str | None, pipeline: Pipeline, tasks: Mapping[str, Task]) -> Any:
-    """Return a user's own model, or what a function that returns it returns."""
+    """Return a user's own model, given as a model or as a function that returns it."""
     if is_model_function(model):
         with in_precision(precision):
             model = model()

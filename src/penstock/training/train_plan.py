@@ -1,4 +1,4 @@
-"""What a run is trained on, and how: the data of a training, before any process works on it.
+"""Data and options of a training, before any process works on it.
 
 In: an open data set, a fitted pipeline, optionally a model, options. Out: a `TrainPlan`, which a tuner
 completes and a `Fit` trains.
@@ -34,7 +34,7 @@ _BACKBONE_COST: Final = 4  # of an image in a model of keras.applications, about
 
 
 class Chosen(NamedTuple):
-    """What was chosen before a run started.
+    """Choices before the start of a run.
 
     Attributes:
         numbers: How targets of numbers are learned and why, by target.
@@ -119,7 +119,7 @@ class TrainPlan:
         return replace(self, options=options), loaders
 
     def identify(self, loader: Loader, built_from: ModelOptions | None) -> dict[str, object]:
-        """Return what a checkpoint must have in common with this run: everything that changes the weights."""
+        """Return everything that changes the weights, which a checkpoint must share with this run."""
         return {
             "pipeline": self.pipeline.fingerprint(),
             "data": loader.state_dict()["data"],

@@ -45,7 +45,7 @@ Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray
 
 @dataclass(frozen=True, kw_only=True)
 class ValidationChoice:
-    """What was measured and chosen for one target on the validation records.
+    """Measurements and choices for one target on the validation records.
 
     Attributes:
         records: Number of validation records.

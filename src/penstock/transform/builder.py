@@ -141,7 +141,7 @@ class AssembledBatch:
         return joined
 
     def _take_native(self, slices: _native.BatchSlices) -> None:
-        """Note what the core has made: all parts that were not filled here."""
+        """Record the parts that the core has made: all that were not filled here."""
         self._slices = None
         for part in range(slices.num_parts):
             if self._filled[part] is _NOT_FILLED:

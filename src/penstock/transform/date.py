@@ -233,7 +233,7 @@ class ExpandDate(Transform):
 
     @property
     def time(self) -> Scale:
-        """The fitted transform of the time, whose outputs are those of `apply` without calendar parts."""
+        """The fitted transform of the time, which makes the outputs of `apply` without calendar parts."""
         if self._time is None:
             raise TypeError("the transform is not fitted")
         return self._time

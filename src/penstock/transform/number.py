@@ -93,7 +93,7 @@ class ScaleFit(Fitted):
     }
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form; without edges it is that of versions that had no bins."""
+        """Return the JSON form; without edges it equals the form of versions without bins."""
         form = super().to_json()
         return form if self.edges else {name: each for name, each in form.items() if name != "edges"}
 
@@ -303,7 +303,7 @@ class Scale(Padded):
         return np.unique(scaled[np.isfinite(scaled)])
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON form; for a fitted transform without bins it is that of versions that had none."""
+        """Return the JSON form; a fitted transform without bins has the form of versions without bins."""
         form = super().to_json()
         if self.fitted is not None and not self.bins:
             del form["bins"]

@@ -42,7 +42,7 @@ class ArrayTarget(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What a run of a program leaves to do.
+    """The remaining work after a run of a program.
 
     Attributes:
         piece: The lists of the rows whose length in the batch is not known yet, or None.

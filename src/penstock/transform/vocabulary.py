@@ -90,7 +90,7 @@ def _dtype_of(field: Category | Number | Sequence) -> str | None:
     return {"int64": "int64", "string": "string", "bytes": "string"}.get(field.dtype)
 
 
-# What the values of each type of field are to a vocabulary.
+# Type of the entries of a vocabulary, by type of field.
 ENTRY_DTYPES: dict[type[Field], Callable[[Any], str | None]] = {
     Number: _dtype_of,
     Category: _dtype_of,

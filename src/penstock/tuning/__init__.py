@@ -1,1 +1,1 @@
-"""Choices before training: what a run tries on validation, and how its images and numbers are learned."""
+"""Choices before training, by trials on validation: inputs, and how images and numbers are learned."""

@@ -143,7 +143,7 @@ def remove_parts(
     gains = {part: _find_errors(first.losses, losses) for part, losses in first.exchanged.items()}
     least = {
         part: _COSTLY_DOUBT_ERRORS if {*costly} - {part} else _DOUBT_ERRORS for part in gains
-    }  # by what the trial without the part takes
+    }  # by the cost of the trial without the part
     doubtful = sorted((part for part in gains if gains[part] <= least[part]), key=lambda part: gains[part])
     used, reasons = parts, dict[str, str]()
     base = try_parts(parts) if doubtful else None
@@ -178,7 +178,7 @@ def _tell_apart(first: float, second: float) -> tuple[str, str]:
 
 
 def _find_errors(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:
-    """Return by how many standard errors the mean of paired losses rose.
+    """Return the rise of the mean of paired losses in standard errors.
 
     Example:
         >>> round(_find_errors(np.array([1.0, 2.0, 3.0]), np.array([1.5, 3.0, 3.0])), 3)
@@ -230,7 +230,7 @@ class _Trials:
         self.num_validation = loaders.num_validation
         pipeline = _reduce_images(plan)
         grids = _list_grids(pipeline)
-        self.costly = [part for part in parts if _has_grids(pipeline, self._list_inputs(pipeline, (part,)))]
+        self.costly = [part for part in parts if _list_grids(pipeline, self._list_inputs(pipeline, (part,)))]
         most = min(MOST_RECORDS, MOST_IMAGES // len(grids)) if grids else MOST_RECORDS
         sample = min(1.0, max(most, 1) / max(1, loaders.num_train))
         # Trials pass over the same records many times; their number and the size of images are limited.
@@ -302,7 +302,7 @@ class _Trials:
 
 
 def _discard_fit(run: Path) -> None:
-    """Remove what a training with all parts has left in the folder of the run."""
+    """Remove the files of a training with all parts from the folder of the run."""
     for name in (STATE_NAME, HISTORY_NAME):  # first the file that names the checkpoints
         with suppress(FileNotFoundError):
             (run / name).unlink()
@@ -327,15 +327,12 @@ def _reduce_images(plan: TrainPlan) -> Pipeline:
     return with_transforms(pipeline, smaller) if smaller else pipeline
 
 
-def _has_grids(pipeline: Pipeline, names: Collection[str]) -> bool:
-    """Return whether some inputs are images, or tensors of several dimensions."""
-    shapes = [output.shape for name, output in pipeline.inputs.items() if name in names]
-    return any(len(shape) > 1 and None not in shape for shape in shapes)
+def _list_grids(pipeline: Pipeline, names: Collection[str] | None = None) -> list[tuple[int, ...]]:
+    """Return the shapes of images, and of tensors of several dimensions, which are encoded like images.
 
-
-def _list_grids(pipeline: Pipeline) -> list[tuple[int, ...]]:
-    """Return the shapes of images, and of tensors of several dimensions, which are encoded like images."""
-    shapes = [output.shape for output in pipeline.inputs.values()]
+    `names`: names of the inputs to list; None lists all.
+    """
+    shapes = [output.shape for name, output in pipeline.inputs.items() if names is None or name in names]
     return [shape for shape in shapes if len(shape) > 1 and None not in shape]  # type: ignore[misc]
 
 

@@ -131,7 +131,7 @@ def _mix(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def find_repeated(first: Signatures, second: Signatures) -> Repeated | None:
-    """Return how many texts of the second split nearly equal one of the first, or None for none."""
+    """Return the texts of the second split that nearly equal one of the first; None if there are none."""
     if not len(first.records) or not len(second.records):
         return None
     partner = np.full(len(second.records), -1)

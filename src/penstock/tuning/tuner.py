@@ -78,7 +78,7 @@ class Tuner:
         return found.plan
 
     def _list_notes(self, plan: TrainPlan) -> Iterator[str]:
-        """Yield what a user may want to know about the data before the run."""
+        """Yield notes about the data before the run."""
         yield from note_repeated_texts(plan.data, plan.pipeline)
         yield from _note_classes(plan.pipeline)
         if self.fitter is not None:

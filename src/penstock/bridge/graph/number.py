@@ -36,7 +36,8 @@ def _cast_numbers(site: Site, value: Term, stored: str, wanted: str) -> Term:
     if stored == wanted:
         return value
     cast = tf.cast(value, getattr(tf, wanted))
-    if not _can_overflow(stored, wanted):
+    (old_low, old_high), (low, high) = _find_limits(stored), _find_limits(wanted)
+    if low <= old_low and old_high <= high:
         return cast
     message = f"field {site.name!r}: a number out of the range of {wanted}"
     if np.dtype(wanted).kind == "f":
@@ -64,12 +65,6 @@ def _cast_lists(site: Site, lists: Term, stored: str, wanted: str) -> Term:
     if stored == wanted:
         return lists
     return site.bind(lists.with_flat_values(_cast_numbers(site, lists.flat_values, stored, wanted)))
-
-
-def _can_overflow(stored: str, wanted: str) -> bool:
-    """Whether the range of `stored` exceeds the range of `wanted`."""
-    (old_low, old_high), (low, high) = _find_limits(stored), _find_limits(wanted)
-    return low > old_low or high < old_high
 
 
 def _find_limits(dtype: str) -> tuple[float, float]:

@@ -119,8 +119,16 @@ def _make_reading() -> ast.FunctionDef:
     stored = block.bind("stored", tf.cast(stored, tf.int64))
     last = block.bind("last", size + _SPARE - 1)
     byte = block.define_function("byte", "at", body=lambda at: tf.gather(stored, tf.minimum(at, last)))
-    word = block.define_function("word", "at", body=lambda at: _word(byte, is_little, at))
-    long = block.define_function("long", "at", body=lambda at: _long(word, is_little, at))
+    word = block.define_function(
+        "word",
+        "at",
+        body=lambda at: tf.where(is_little, byte(at) + byte(at + 1) * 256, byte(at) * 256 + byte(at + 1)),
+    )
+    long = block.define_function(
+        "long",
+        "at",
+        body=lambda at: tf.where(is_little, word(at) + word(at + 2) * 65536, word(at) * 65536 + word(at + 2)),
+    )
     first = block.bind("first", tf.minimum(long(tf.constant(4, tf.int64)), size))
     number = tf.minimum(word(first), tf.maximum(size - first - 2, 0) // _ENTRY_BYTES)
     entries = block.bind("entries", first + 2 + tf.range(number) * _ENTRY_BYTES)
@@ -133,14 +141,6 @@ def _make_reading() -> ast.FunctionDef:
     docstring = "Return how a photo is turned according to its EXIF data, 1 to 8; 1 is upright."
     chosen = tf.cast(tf.where(is_known, value, 1), tf.int32)
     return define_function("read_orientation", ("exif",), docstring, block.finish(chosen))
-
-
-def _word(byte: Term, is_little: Term, at: Term) -> Term:
-    return tf.where(is_little, byte(at) + byte(at + 1) * 256, byte(at) * 256 + byte(at + 1))
-
-
-def _long(word: Term, is_little: Term, at: Term) -> Term:
-    return tf.where(is_little, word(at) + word(at + 2) * 65536, word(at) * 65536 + word(at + 2))
 
 
 def _make_turning() -> ast.FunctionDef:

@@ -76,9 +76,9 @@ def _count_pairs(num_words: int, pairs_per_word: int) -> int:
 
 
 def add_ngrams(blueprint: Blueprint, stem: str, units: int, x: Term) -> Term:
-    """Describe the sum of what an output layer returns and of the rows of all n-grams.
+    """Describe the sum of the outputs of an output layer and of the rows of all n-grams.
 
-    `x`: what the output layer returns, with an axis of members for an ensemble.
+    `x`: outputs of the layer, with an axis of members for an ensemble.
     """
     num_members = blueprint.options.members or 1
     for each in blueprint.ngrams:
