@@ -29,8 +29,8 @@ from penstock.storage.store_path import SCHEMES, AnyPath
 # their SHA-256 took 0.37 s (fsync 0.01 s); without it, 0.47 s (fsync 0.12 s), on ext4 on a virtual disk.
 _WRITEBACK_BYTES = 16 << 20
 # Calls end at multiples of this: for larger ones, Linux looks for large blocks of free memory. On ext4 of
-# Linux 6.18, calls of 4 MiB took 0.3 to 1.4 s of CPU for 860 MB, and those of 512 KiB 0.21 s.
-_CALL_BYTES = 512 << 10
+# Linux 6.18, calls of 4 MiB took 0.3 to 1.4 s of CPU for 860 MB, of 512 KiB 0.2 to 0.4, and of 256 KiB 0.18.
+_CALL_BYTES = 256 << 10
 
 _ADVICE = {
     errno.EFBIG: "Raise the limit of file sizes ('ulimit -f'), or write smaller files.",

@@ -106,7 +106,7 @@ def test_atomic_file_on_a_full_disk_names_the_path_and_the_bytes_left(tmp_path, 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_calls_of_atomic_file_end_at_multiples_of_half_a_mebibyte(tmp_path, monkeypatch) -> None:
+def test_calls_of_atomic_file_end_at_multiples_of_a_quarter_of_a_mebibyte(tmp_path, monkeypatch) -> None:
     ends = []
     write = os.write
 
@@ -120,7 +120,7 @@ def test_calls_of_atomic_file_end_at_multiples_of_half_a_mebibyte(tmp_path, monk
     with AtomicFile(tmp_path / "file") as file:
         for piece in pieces:
             file.write(piece)
-    assert ends == [1 << 19, 700_000, 700_001, 2 << 19, 3 << 19, 1_700_001]
+    assert ends == [1 << 18, 2 << 18, 700_000, 700_001, *(i << 18 for i in range(3, 7)), 1_700_001]
     assert (tmp_path / "file").read_bytes() == b"".join(pieces)
 
 
