@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "record/crc32c.h"
 #include "record/frame.h"
+#include "write/digest_lanes.h"
 
 namespace penstock {
 namespace {
@@ -16,8 +18,7 @@ constexpr size_t kPrefetched = 1024;  // bytes of each; the processor finds the 
 constexpr size_t kRoomBehind = 64;    // so that prefixes of entries are copied whole
 constexpr int kChanged = 0;
 
-// Reads a whole file of a known size into memory. Returns -1, an errno, or kChanged if it has another size or
-// content.
+// Reads a whole file of a known size into memory. Returns -1, an errno, or kChanged if it has another size.
 int read_file(const LateValue& value, uint8_t* out) {
   const int fd = open(value.path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -36,9 +37,41 @@ int read_file(const LateValue& value, uint8_t* out) {
   uint8_t more;
   if (result == -1 && read(fd, &more, 1) != 0) result = kChanged;
   close(fd);
-  if (result == -1 && digest_bytes({out, value.size}) != value.digest) result = kChanged;
   return result;
 }
+
+// Files that were read into frames, and must still have the digests that they had. Several are digested together.
+class ReadFiles {
+ public:
+  void add(size_t row, size_t field, size_t begin, const LateValue& value) {
+    files_.push_back({row, field, begin, value.size, value.digest});
+    num_bytes_ += value.size;
+  }
+  bool is_group() const { return num_bytes_ >= kGroupBytes; }
+
+  // Adds a fault for each file that has changed. `frames` is what the files begin in.
+  void check(const uint8_t* frames, std::vector<LateFault>& faults) {
+    std::vector<Span> values;
+    for (const File& file : files_) values.push_back({frames + file.begin, file.size});
+    std::vector<Digest> digests(values.size());
+    digest_values(values.data(), values.size(), digests.data());
+    for (size_t i = 0; i < files_.size(); i++) {
+      if (digests[i] != files_[i].digest) faults.push_back({files_[i].row, files_[i].field, kChanged});
+    }
+    files_.clear();
+    num_bytes_ = 0;
+  }
+
+ private:
+  static constexpr size_t kGroupBytes = 256 << 10;  // in the second-level cache
+
+  struct File {
+    size_t row, field, begin, size;
+    Digest digest;
+  };
+  std::vector<File> files_;
+  size_t num_bytes_ = 0;
+};
 
 // A bound for all frames: room is made once.
 size_t bound_of(const std::vector<Span>& bodies, const std::vector<LateField>& late) {
@@ -55,6 +88,7 @@ size_t bound_of(const std::vector<Span>& bodies, const std::vector<LateField>& l
 std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std::vector<LateField>& late,
                                       bool is_message, GrowableArray<uint8_t>& out, GrowableArray<int64_t>& sizes) {
   std::vector<LateFault> faults;
+  ReadFiles files;
   out.room(bound_of(bodies, late));
   for (size_t row = 0; row < bodies.size(); row++) {
     if (row + kAhead < bodies.size()) {
@@ -80,7 +114,11 @@ std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std
       at = PlainEntry(late[i].field).put(at, frame + payload + kFrameBytes + kRoomBehind, value.size);
       if (!value.path.empty()) {
         const int error = read_file(value, at);
-        if (error != -1) faults.push_back({row, i, error});
+        if (error != -1) {
+          faults.push_back({row, i, error});
+        } else {
+          files.add(row, i, static_cast<size_t>(at - out.data()), value);
+        }
       } else if (value.size != 0) {
         std::memcpy(at, value.memory.data, value.size);
       }
@@ -91,7 +129,12 @@ std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std
     std::memcpy(frame + kHeaderBytes + payload, &payload_crc, 4);
     out.advance(payload + kFrameBytes);
     sizes.push(static_cast<int64_t>(payload + kFrameBytes));
+    if (files.is_group()) files.check(out.data(), faults);
   }
+  files.check(out.data(), faults);
+  std::sort(faults.begin(), faults.end(), [](const LateFault& a, const LateFault& b) {
+    return a.row != b.row ? a.row < b.row : a.field < b.field;
+  });
   return faults;
 }
 
