@@ -333,6 +333,28 @@ LateValue late_value(nb::handle given, std::vector<std::unique_ptr<BytesView>>& 
   return LateValue::in_memory(views.back()->span());
 }
 
+// What a reference of encode/deferred.py refers to. Numbers cross into Python: append, never renumber.
+enum class Referred : uint8_t { kNothing = 0, kMemory = 1, kFile = 2, kStore = 3 };
+
+// (the size of the value of each reference, what it refers to)
+nb::tuple read_references(nb::sequence arenas, nb::handle arena_of, nb::handle begins, nb::handle sizes) {
+  constexpr size_t kHeadBytes = sizeof(int64_t) + kDigestBytes;  // for a file, its path follows
+  const auto blocks = arenas_of(arenas);
+  const std::vector<Span> references =
+      spans_of(blocks, array_of<uint32_t>(arena_of, "arena_of"), array_of<int64_t>(begins, "begins"),
+               array_of<int64_t>(sizes, "sizes"));
+  GrowableArray<int64_t> value_sizes;
+  GrowableArray<uint8_t> kinds;
+  for (const Span& each : references) {
+    need(each.size == 0 || each.size >= kHeadBytes, "a reference is too short");
+    value_sizes.push(each.size == 0 ? 0 : static_cast<int64_t>(load64(each.data)));
+    Referred kind = each.size == 0 ? Referred::kNothing : Referred::kMemory;
+    if (each.size > kHeadBytes) kind = each.data[kHeadBytes] == '/' ? Referred::kFile : Referred::kStore;
+    kinds.push(static_cast<uint8_t>(kind));
+  }
+  return nb::make_tuple(as_array<int64_t>(value_sizes), as_array<uint8_t>(kinds));
+}
+
 // Bodies by (arenas, which arena, begins, sizes); late fields as (key, a value for each row).
 nb::tuple compose(nb::sequence arenas, nb::handle arena_of, nb::handle begins, nb::handle sizes, nb::sequence late,
                   bool is_message) {
@@ -432,6 +454,7 @@ void bind_writing(nb::module_& m) {
   m.def("gather", &gather, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   m.def("compose", &compose, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a, "late"_a, "is_message"_a);
 
+  m.def("read_references", &read_references, "arenas"_a, "arena_of"_a, "begins"_a, "sizes"_a);
   nb::class_<FileCheck>(m, "FileCheck")
       .def(
           "__init__",

@@ -125,6 +125,15 @@ def gather(
 # A value that is fetched late: its bytes, or (path, size, digest) of the file that holds it, or None
 LateValue: TypeAlias = _Buffer | tuple[bytes, int, bytes] | None
 
+# References of penstock.encode.deferred: the size of each value, and 0 for none, 1 for a value in memory,
+# 2 for a file, 3 for an object of a store
+def read_references(
+    arenas: Sequence[NDArray[np.uint8]],
+    arena_of: NDArray[np.uint32],
+    begins: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> tuple[NDArray[np.int64], NDArray[np.uint8]]: ...
+
 # Bodies, taken from some arenas, as frames: (concatenated frames, size of each, files that could not
 # be read: row, late field, errno or 0 for a file that is not what it was)
 def compose(

@@ -21,7 +21,6 @@ from penstock.storage.deferred import Deferred
 from penstock.storage.named_files import read_file, read_files
 
 _HEAD: Final = struct.Struct("<q16s")  # size, digest; for a file, its path follows
-_SLASH: Final = ord("/")
 _HEADS: Final = np.dtype([("size", "<i8"), ("digest", "<u8", 2)])  # the same, for many rows
 
 
@@ -51,14 +50,19 @@ def make_references(column: Deferred | None, num_rows: int) -> References:
     return References(np.frombuffer(b"".join(pieces), np.uint8), offsets)
 
 
-def referred_bytes(reference: bytes) -> int:
-    """Return the size of the value that a reference refers to."""
-    return int(_HEAD.unpack_from(reference)[0]) if reference else 0
+class ReferredValues(NamedTuple):
+    """What references refer to.
+
+    Attributes:
+        sizes: Number of bytes of each value.
+        kinds: `NOTHING`, `IN_MEMORY`, `IN_FILE` or `IN_STORE`.
+    """
+
+    sizes: NDArray[np.int64]
+    kinds: NDArray[np.uint8]
 
 
-def is_inline(reference: bytes) -> bool:
-    """Return whether the value of a reference was in memory, and not in a file."""
-    return len(reference) == _HEAD.size
+NOTHING, IN_MEMORY, IN_FILE, IN_STORE = range(4)
 
 
 def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> _native.LateValue:
@@ -69,12 +73,6 @@ def find_value(reference: bytes, resident: bytes | memoryview | None = None) -> 
         return resident
     size, digest = _HEAD.unpack_from(reference)
     return reference[_HEAD.size :], size, digest
-
-
-def is_remote(reference: bytes) -> bool:
-    """Return whether the value of a reference is in an object store."""
-    # A path on a disk is absolute.
-    return len(reference) > _HEAD.size and reference[_HEAD.size] != _SLASH
 
 
 def fetch_value(reference: bytes) -> bytes:

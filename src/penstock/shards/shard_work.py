@@ -6,7 +6,6 @@ them while the next ones are written. The rows of a shard depend only on the row
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,11 +21,11 @@ from numpy.typing import NDArray
 
 from penstock import _native
 from penstock.encode.deferred import (
+    IN_MEMORY,
+    IN_STORE,
+    ReferredValues,
     fetch_value,
     find_value,
-    is_inline,
-    is_remote,
-    referred_bytes,
     refuse_file,
 )
 from penstock.errors import FieldError
@@ -151,15 +150,21 @@ class ShardTarget(Protocol):
 class _Piece(NamedTuple):
     """Rows of a shard: their indices, their bodies, and the references of their deferred fields.
 
-    `values` has the values of deferred fields, if they are stored with the rows; `fetched` has those that are
-    in an object store, where they were requested already.
+    `kinds` has what the references refer to. `values` has the values of deferred fields, if they are stored
+    with the rows; `fetched` has those that are in an object store, where they were requested already.
     """
 
     rows: NDArray[np.uint64]
     bodies: ChunkColumn
-    references: list[list[bytes]]
-    values: list[list[bytes]]
+    references: list[ChunkColumn]
+    kinds: list[NDArray[np.uint8]]
+    values: list[ChunkColumn]
     fetched: list[list[Future[bytes] | None]]
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether a value is in an object store."""
+        return any((kinds == IN_STORE).any() for kinds in self.kinds)
 
     def cancel(self) -> None:
         """Give up the values that were requested."""
@@ -190,12 +195,17 @@ class ResidentValues:
             self._firsts.append(first_row)
             self._blocks.append(values)
 
-    def get(self, name: str, row: int) -> bytes | memoryview | None:
-        """Return the value of a row, or None if it is not in memory."""
-        at = bisect_right(self._firsts, row) - 1
-        values = self._blocks[at].get(name) if at >= 0 else None
-        offset = row - self._firsts[at] if at >= 0 else 0
-        return values[offset] if values is not None and offset < len(values) else None
+    def take(self, name: str, rows: NDArray[np.uint64]) -> list[bytes | memoryview | None]:
+        """Return the values of rows; None for a row whose value is not in memory."""
+        at = np.searchsorted(self._firsts, rows.astype(np.int64), side="right") - 1
+        blocks = [values.get(name) for values in self._blocks]
+        firsts = [*self._firsts, 0]  # the last is for rows before the first block
+        found: list[bytes | memoryview | None] = []
+        for number, row in zip(at.tolist(), rows.tolist(), strict=True):
+            values = blocks[number] if number >= 0 else None
+            offset = row - firsts[number]
+            found.append(values[offset] if values is not None and offset < len(values) else None)
+        return found
 
 
 class WrittenShard(NamedTuple):
@@ -301,11 +311,11 @@ class ShardWork:
         """Yield pieces of about `_PIECE_BYTES` with their references."""
         bodies, *columns = chunk.columns
         num_deferred = len(self.deferred_fields)
-        references = [column.values() for column in columns[:num_deferred]]
-        values = columns[num_deferred:]
+        references, values = columns[:num_deferred], columns[num_deferred:]
+        referred = [ReferredValues(*_native.read_references(*column)) for column in references]
         sizes = bodies.sizes.copy()
-        for each in references:
-            sizes += list(map(referred_bytes, each))
+        for each in referred:
+            sizes += each.sizes
         ends = np.cumsum(sizes)
         start = 0
         while start < len(ends):
@@ -315,26 +325,15 @@ class ShardWork:
             yield _Piece(
                 chunk.rows[rows],
                 bodies.take(rows),
-                [each[rows] for each in references],
-                [column.take(rows).values() for column in values],
+                [column.take(rows) for column in references],
+                [each.kinds[rows] for each in referred],
+                [column.take(rows) for column in values],
                 [],
             )
             start = stop
 
     def _compose(self, piece: _Piece) -> Frames:
-        deferred = []
-        for number, (name, key) in enumerate(self.deferred_fields):
-            references = piece.references[number]
-            residents: Iterable[bytes | memoryview | None]
-            if piece.values:
-                stored = zip(references, piece.values[number], strict=True)
-                residents = (value if is_inline(reference) else None for reference, value in stored)
-            else:
-                residents = (self.residents.get(name, row) for row in piece.rows.tolist())
-            if piece.fetched:
-                pending = zip(residents, piece.fetched[number], strict=True)
-                residents = (value if future is None else wait(future) for value, future in pending)
-            deferred.append((key, list(map(find_value, references, residents))))
+        deferred = [(key, self._find_values(piece, i)) for i, (_, key) in enumerate(self.deferred_fields)]
         frames, sizes, faults = _native.compose(*piece.bodies, deferred, self.is_message)
         for row, number, error in faults:
             raise refuse_file(deferred[number][1][row], error)
@@ -348,15 +347,31 @@ class ShardWork:
             )
         return frames, sizes
 
+    def _find_values(self, piece: _Piece, number: int) -> list[_native.LateValue]:
+        """Return the values of a deferred field in the form that the core expects."""
+        kinds = piece.kinds[number]
+        in_memory = kinds == IN_MEMORY
+        values: Sequence[bytes | memoryview | None]
+        if piece.values:
+            stored = zip(piece.values[number].values(), in_memory.tolist(), strict=True)
+            values = [value if is_stored else None for value, is_stored in stored]
+        else:
+            values = self.residents.take(self.deferred_fields[number][0], piece.rows)
+        if in_memory.all():
+            return list(values)
+        if piece.fetched:
+            pending = zip(values, piece.fetched[number], strict=True)
+            values = [value if future is None else wait(future) for value, future in pending]
+        return list(map(find_value, piece.references[number].values(), values))
+
 
 def _fetch_ahead(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
     """Yield pieces in order; values in object stores are requested a few pieces ahead."""
     ahead: deque[_Piece] = deque()
     try:
         for piece in pieces:
-            has_remote = any(is_remote(each) for column in piece.references for each in column)
-            ahead.append(piece._replace(fetched=_request(piece)) if has_remote else piece)
-            while len(ahead) > (_FETCHED_PIECES if has_remote else 0):
+            ahead.append(piece._replace(fetched=_request(piece)) if piece.is_remote else piece)
+            while len(ahead) > (_FETCHED_PIECES if piece.is_remote else 0):
                 yield ahead.popleft()
         while ahead:
             yield ahead.popleft()
@@ -367,7 +382,13 @@ def _fetch_ahead(pieces: Iterable[_Piece]) -> Iterator[_Piece]:
 
 def _request(piece: _Piece) -> list[list[Future[bytes] | None]]:
     threads = request_threads()
-    return [
-        [threads.submit(partial(fetch_value, each)) if is_remote(each) else None for each in column]
-        for column in piece.references
-    ]
+    found: list[list[Future[bytes] | None]] = []
+    for column, kinds in zip(piece.references, piece.kinds, strict=True):
+        each = zip(column.values(), (kinds == IN_STORE).tolist(), strict=True)
+        found.append(
+            [
+                threads.submit(partial(fetch_value, reference)) if is_remote else None
+                for reference, is_remote in each
+            ]
+        )
+    return found

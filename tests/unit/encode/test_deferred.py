@@ -7,8 +7,19 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from penstock import _native
 from penstock._native import digest_bytes, hash_bytes
-from penstock.encode.deferred import find_value, make_references, materialize, referred_bytes, refuse_file
+from penstock.encode.deferred import (
+    IN_FILE,
+    IN_MEMORY,
+    IN_STORE,
+    NOTHING,
+    ReferredValues,
+    find_value,
+    make_references,
+    materialize,
+    refuse_file,
+)
 from penstock.encode.strings import fingerprint
 from penstock.errors import ChangedFileError, PathError
 from penstock.storage.deferred import Deferred
@@ -41,12 +52,21 @@ def files(tmp_path):
     return paths
 
 
+def refer(found):
+    """Return the sizes and the kinds of the values that references refer to."""
+    ends = np.cumsum([0, *map(len, found)])
+    arena = np.frombuffer(b"".join(found), np.uint8)
+    numbers = np.zeros(len(found), np.uint32)
+    referred = ReferredValues(*_native.read_references([arena], numbers, ends[:-1], np.diff(ends)))
+    return referred.sizes.tolist(), referred.kinds.tolist()
+
+
 def test_references_to_files_lead_to_their_paths_sizes_and_digests(files):
     found = references(column_of_files(files), 3)
     assert [find_value(each) for each in found] == [
         (os.fsencode(path), path.stat().st_size, digest_bytes(path.read_bytes())) for path in files
     ]
-    assert [referred_bytes(each) for each in found] == [5, 0, 256 * 9000]
+    assert refer(found) == ([5, 0, 256 * 9000], [IN_FILE] * 3)
 
 
 def test_reference_of_a_path_that_is_no_unicode_leads_to_it(tmp_path):
@@ -59,9 +79,20 @@ def test_reference_of_a_path_that_is_no_unicode_leads_to_it(tmp_path):
 def test_row_without_a_value_has_a_reference_to_nothing(files):
     found = references(column_of_files(files[:2], [False, True]), 2)
     assert found[0] == b""
-    assert (find_value(found[0]), referred_bytes(found[0])) == (None, 0)
+    assert find_value(found[0]) is None
+    assert refer(found) == ([0, 0], [NOTHING, IN_FILE])
     assert find_value(found[0], b"placeholder") is None
     assert find_value(found[1]) == (os.fsencode(files[1]), 0, digest_bytes(b""))
+
+
+def test_reference_to_an_object_of_a_store_is_known():
+    column = Deferred(np.array([6]), *fingerprint([b"pixels"]), paths=["s3://photos/1.jpg"])
+    assert refer(references(column, 1)) == ([6], [IN_STORE])
+
+
+def test_reference_that_is_too_short_is_refused():
+    with pytest.raises(ValueError, match="too short"):
+        refer([b"x" * 23])
 
 
 def test_no_column_has_references_to_nothing():
@@ -74,7 +105,7 @@ def test_reference_to_an_object_in_memory_gives_that_object():
     column = Deferred(np.array([6]), *fingerprint([value]), values=[value])
     (reference,) = references(column, 1)
     assert find_value(reference, value) is value
-    assert referred_bytes(reference) == 6
+    assert refer([reference]) == ([6], [IN_MEMORY])
 
 
 def test_refused_file_is_named_with_the_reason():

@@ -1,5 +1,6 @@
 """Which rows go to which shard."""
 
+import numpy as np
 import pytest
 
 from penstock.shards.shard_work import ResidentValues, group_shards, plan_shards
@@ -35,14 +36,13 @@ def test_other_splits_get_their_share_and_no_shard_is_empty(counts, num_shards, 
 
 def test_residents_are_found_by_the_number_of_their_row():
     residents = ResidentValues()
-    assert residents.get("photo", 3) is None
+    assert residents.take("photo", np.array([3], np.uint64)) == [None]
     residents.add(10, {"photo": [b"ten", b"eleven"]})
     residents.add(12, {})
     residents.add(20, {"photo": [b"twenty"]})
-    assert [residents.get("photo", row) for row in (9, 10, 11, 12, 20, 21)] == [
-        *(None, b"ten", b"eleven", None, b"twenty", None)
-    ]
-    assert residents.get("sound", 10) is None
+    rows = np.array([20, 9, 10, 21, 11, 12], np.uint64)
+    assert residents.take("photo", rows) == [b"twenty", None, b"ten", None, b"eleven", None]
+    assert residents.take("sound", rows) == [None] * 6
 
 
 @pytest.mark.parametrize(
