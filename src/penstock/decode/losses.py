@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 from penstock import _native
@@ -168,12 +169,11 @@ class Losses:
     def __len__(self) -> int:
         return len(self._errors)
 
-    def first(self) -> tuple[int, PenstockError]:
-        """Return the first bad row and its error."""
-        row = min(self._errors)
-        return row, self._errors[row]
+    def items(self) -> list[tuple[int, PenstockError]]:
+        """Return all bad rows so far with their errors, in order."""
+        with self._lock:
+            return sorted(self._errors.items(), key=itemgetter(0))
 
     def errors(self) -> list[PenstockError]:
         """Return the errors of all bad records so far, in the order of rows."""
-        with self._lock:
-            return [self._errors[row] for row in sorted(self._errors)]
+        return [error for _, error in self.items()]

@@ -160,7 +160,7 @@ def each_block(rows: Rows, losses: Losses, read: Callable[[int, int, Losses], It
         trial = Losses("collect", stop - start)
         items = list(read(start, stop, trial))
         if trial:
-            row, error = trial.first()
+            row, error = trial.items()[0]
             yield from items[: row - start]
             raise error
         yield from items

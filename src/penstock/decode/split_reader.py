@@ -225,7 +225,7 @@ class SplitReader:
                 try:
                     size = rows.frame_bytes(row, row + 1)
                     if size > left:
-                        yield row, _make_size_error(size)
+                        yield row, OutOfMemoryError(f"the record has {size:,} bytes, too many to show")
                         continue
                     left -= size
                     # With separate losses: a display does not count as a read.
@@ -257,7 +257,3 @@ class SplitReader:
             schema = self.schema if key is None else self.schema.select(key)
             self._plans[key] = (schema, DecodePlan(schema, strict=self._strict))
         return self._plans[key]
-
-
-def _make_size_error(size: int) -> PenstockError:
-    return OutOfMemoryError(f"the record has {size:,} bytes, too many to show")

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias, cast
 
 import numpy as np
@@ -235,13 +236,7 @@ def is_not_zero(cells: Cells) -> Cells:
 
 def compare_numbers(sign: str, left: Operand, right: Operand) -> Run:
     """Make the comparison of two numbers; a constant is rounded to the precision of the other field."""
-    run_left, run_right = _round_for(left, right), _round_for(right, left)
-
-    def run(columns: Columns) -> Cells:
-        a, b = run_left(columns), run_right(columns)
-        return _mask_unknown(compare(sign, a.values, b.values), both_known(a.known, b.known))
-
-    return run
+    return _test_pair(_round_for(left, right), _round_for(right, left), partial(compare, sign))
 
 
 def compare_strings(sign: str, left: Operand, right: Operand) -> Run:
@@ -251,26 +246,26 @@ def compare_strings(sign: str, left: Operand, right: Operand) -> Run:
     if isinstance(right.constant, bytes) and sign in ("==", "!="):
         is_equal = find_among(left, [right.constant])
         return is_equal if sign == "==" else lambda columns: invert(is_equal(columns))
-    test = COMPARISONS[sign]
+    test_strings = COMPARISONS[sign]
 
-    def run(columns: Columns) -> Cells:
-        a, b = left.run(columns), right.run(columns)
-        texts, others = a.values.tolist(), b.values.tolist()
-        num_rows = max(len(texts), len(others)) if texts and others else 0
-        pairs = zip(_repeat(texts, num_rows), _repeat(others, num_rows), strict=True)
-        values = np.array([test(text, other) for text, other in pairs], np.bool_)
-        return _mask_unknown(values, both_known(a.known, b.known))
+    def test(strings: Bytes, others: Bytes) -> Mask:
+        texts, other_texts = strings.tolist(), others.tolist()
+        num_rows = max(len(texts), len(other_texts)) if texts and other_texts else 0
+        pairs = zip(_repeat(texts, num_rows), _repeat(other_texts, num_rows), strict=True)
+        return np.array([test_strings(text, other) for text, other in pairs], np.bool_)
 
-    return run
+    return _test_pair(left.run, right.run, test)
 
 
 def compare_truths(sign: str, left: Operand, right: Operand) -> Run:
     """Make the comparison of two truth values by == or !=."""
+    return _test_pair(left.run, right.run, COMPARISONS[sign])
 
+
+def _test_pair(run_left: Run, run_right: Run, test: Callable[[Any, Any], Mask]) -> Run:
     def run(columns: Columns) -> Cells:
-        a, b = left.run(columns), right.run(columns)
-        values = a.values == b.values if sign == "==" else a.values != b.values
-        return _mask_unknown(values, both_known(a.known, b.known))
+        left, right = run_left(columns), run_right(columns)
+        return _mask_unknown(test(left.values, right.values), both_known(left.known, right.known))
 
     return run
 
@@ -279,20 +274,17 @@ def find_among(operand: Operand, values: SequenceOf[Value]) -> Run:
     """Make the test whether a number or a string is one of some values."""
     if operand.kind == "number":
         numbers = cast("SequenceOf[float]", values)
-
-        def run_numbers(columns: Columns) -> Cells:
-            cells = operand.run(columns)
-            return _mask_unknown(is_among(cells.values, numbers, operand.precision), cells.known)
-
-        return run_numbers
+        return _test_one(operand.run, lambda found: is_among(found, numbers, operand.precision))
     vocabulary = _native.Vocabulary(sorted(set(cast("SequenceOf[bytes]", values))))
+    return _test_one(operand.run, lambda found: vocabulary.find(found.arena, found.starts, found.stops) >= 0)
 
-    def run_strings(columns: Columns) -> Cells:
-        cells = operand.run(columns)
-        strings: Bytes = cells.values
-        return _mask_unknown(vocabulary.find(strings.arena, strings.starts, strings.stops) >= 0, cells.known)
 
-    return run_strings
+def _test_one(run_operand: Run, test: Callable[[Any], Mask]) -> Run:
+    def run(columns: Columns) -> Cells:
+        cells = run_operand(columns)
+        return _mask_unknown(test(cells.values), cells.known)
+
+    return run
 
 
 def _round_for(operand: Operand, other: Operand) -> Run:

@@ -20,7 +20,7 @@ from penstock.columns import Column, Columns
 from penstock.decode.losses import Losses
 from penstock.decode.plan import DecodePlan
 from penstock.decode.reader import read_columns
-from penstock.errors import OptionError, PenstockError
+from penstock.errors import OptionError
 from penstock.filter.expression import Expression
 from penstock.filter.operand import count_bytes, count_values
 from penstock.foundation.thread_pool import OrderedResults
@@ -56,19 +56,8 @@ class ScannedBlock(NamedTuple):
     values: NDArray[Any]
 
 
-class _BlockLosses(Losses):
-    """Collects the bad records of one block; `scan` decides in the order of rows whether to skip them."""
-
-    def __init__(self) -> None:
-        super().__init__("collect", 0)
-        self.found: dict[int, PenstockError] = {}
-
-    def add(self, row: int, error: PenstockError) -> None:
-        """Collect a bad record."""
-        self.found.setdefault(row, error)
-
-
-_BlockResult: TypeAlias = tuple[ScannedBlock, _BlockLosses]
+# Bad records of a block are collected; `scan` decides in the order of rows whether to skip them.
+_BlockResult: TypeAlias = tuple[ScannedBlock, Losses]
 
 
 def filter_rows(
@@ -197,12 +186,14 @@ def _run_task(
     for start, stop in blocks:
         if is_closed.is_set():
             break
-        losses = _BlockLosses()
+        losses = Losses("collect", stop - start)
         columns, num_rows = read_columns(rows, plan, losses, start, stop)
         values = measure(columns, num_rows)
-        if losses.found:
+        if losses:
+            is_kept = np.ones(stop - start, np.bool_)
+            is_kept[[row - start for row, _ in losses.items()]] = False
             padded = np.zeros((stop - start, *values.shape[1:]), values.dtype)
-            padded[[row - start for row in range(start, stop) if row not in losses.found]] = values
+            padded[is_kept] = values
             values = padded
         results.append((ScannedBlock(start, values), losses))
     return results
@@ -210,6 +201,6 @@ def _run_task(
 
 def _report_losses(results: list[_BlockResult], losses: Losses) -> Iterator[ScannedBlock]:
     for block, found in results:
-        for row in sorted(found.found):
-            losses.add(row, found.found[row])
+        for row, error in found.items():
+            losses.add(row, error)
         yield block

@@ -31,13 +31,7 @@ _SPARE_ITEMS = 3
 
 
 class Job(Protocol[_T_co]):
-    """The making of one item, in parts that threads may do at the same time.
-
-    Attributes:
-        num_parts: Number of parts, at least 1.
-        native: The same parts for the core, or None. `run` is then called for parts that the core cannot do.
-        is_long_to_finish: Whether other threads begin and finish jobs while `finish` runs.
-    """
+    """The making of one item, in parts that threads may do at the same time."""
 
     @property
     def num_parts(self) -> int:
@@ -45,7 +39,7 @@ class Job(Protocol[_T_co]):
 
     @property
     def native(self) -> _native.BatchSlices | None:
-        """The same parts for the core, or None."""
+        """The same parts for the core, or None; `run` is called for parts that the core cannot do."""
 
     @property
     def is_long_to_finish(self) -> bool:

@@ -27,9 +27,7 @@ def survey_arrays(arrays: SequenceOf[NDArray[Any]]) -> ColumnProfile:
     shapes = {array.shape[1:] for array in arrays}
     dtypes = {array.dtype for array in arrays}
     num_rows = sum(map(len, arrays))
-    if len(shapes) > 1:
-        return _state_arrays([shape for shape in shapes for _ in range(2)], dtypes, num_rows, 0)
-    return _state_arrays(list(shapes), dtypes, num_rows, 0, is_declared=True)
+    return _state_arrays(shapes, dtypes, num_rows, 0, is_declared=len(shapes) == 1)
 
 
 def survey_lists(column: Chunks) -> ColumnProfile:
@@ -64,8 +62,8 @@ def survey_objects(values: SequenceOf[Any]) -> tuple[Chunks | None, ColumnProfil
     types = set(map(type, present))
     names = ", ".join(sorted(each.__name__ for each in types)) or "None"
     if types and all(issubclass(each, np.ndarray) for each in types):
-        shapes = [value.shape for value in present]
-        return None, _state_arrays(shapes, {value.dtype for value in present}, len(values), num_missing)
+        shapes, dtypes = {value.shape for value in present}, {value.dtype for value in present}
+        return None, _state_arrays(shapes, dtypes, len(values), num_missing)
     kind: RawKind = "mixed"
     if types and all(each.__module__.startswith("PIL.") for each in types):
         kind = "image"
@@ -148,7 +146,7 @@ def _name_dtype(kind: pa.DataType) -> str | None:
 
 
 def _state_arrays(
-    shapes: SequenceOf[tuple[int, ...]],
+    shapes: set[tuple[int, ...]],
     dtypes: set[np.dtype[Any]],
     num_rows: int,
     num_missing: int,
@@ -156,18 +154,17 @@ def _state_arrays(
     is_declared: bool = False,
 ) -> ColumnProfile:
     dtype = next(iter(dtypes)) if len(dtypes) == 1 else np.result_type(*dtypes)
-    distinct = set(shapes)
-    lengths = [shape[0] if shape else 1 for shape in distinct]
-    steps = {shape[1:] for shape in distinct}
-    is_array = len(distinct) == 1
+    lengths = [shape[0] if shape else 1 for shape in shapes]
+    steps = {shape[1:] for shape in shapes}
+    is_array = len(shapes) == 1
     items = ItemProfile(
         dtype=dtype.name if dtype.kind in "biuf" else None,
-        shape=shapes[0] if is_array else None,
+        shape=next(iter(shapes)) if is_array else None,
         step=next(iter(steps)) if len(steps) == 1 else None,
         min_len=min(lengths),
         max_len=max(lengths),
         is_declared=is_declared,
-        are_pixels=dtype == np.uint8 and all(len(shape) == 3 and shape[2] in (1, 3, 4) for shape in distinct),
+        are_pixels=dtype == np.uint8 and all(len(shape) == 3 and shape[2] in (1, 3, 4) for shape in shapes),
     )
     return ColumnProfile(
         kind="array" if is_array else "list",

@@ -48,10 +48,15 @@ class ShardList(Sequence[Shard]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Shard]: ...
     def __getitem__(self, index: int | slice) -> Shard | Sequence[Shard]:
-        return self._shards[index]
+        if isinstance(index, slice):
+            return [self._find(number) for number in range(*index.indices(len(self)))]
+        return self._find(range(len(self))[index])
+
+    def _find(self, number: int) -> Shard:
+        return self._shards[number]
 
     def __iter__(self) -> Iterator[Shard]:
-        return iter(self._shards)
+        return map(self._find, range(len(self)))
 
     @cached_property
     def num_records(self) -> list[int]:
@@ -134,14 +139,7 @@ class LazyShards(ShardList):
     def __len__(self) -> int:
         return len(self._files)
 
-    @overload
-    def __getitem__(self, index: int) -> Shard: ...
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Shard]: ...
-    def __getitem__(self, index: int | slice) -> Shard | Sequence[Shard]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        number = range(len(self))[index]
+    def _find(self, number: int) -> Shard:
         made = self._made.get(number)
         if made is None:
             # Another thread may have made it too: all use the first one, which caches its index.
@@ -154,9 +152,6 @@ class LazyShards(ShardList):
 
     def _drop_some(self) -> None:
         """Forget shards that are not needed any more; by default none."""
-
-    def __iter__(self) -> Iterator[Shard]:
-        return (self[number] for number in range(len(self)))
 
     @cached_property
     def num_records(self) -> list[int]:

@@ -127,13 +127,7 @@ def _measure_category(
     )
 
 
-def _measure_numbers(
-    measure: FieldMeasure,
-    field: Field,  # noqa: ARG001
-    column: Dense,
-    rows: Selection,
-    max_values: int,  # noqa: ARG001
-) -> None:
+def _measure_numbers(measure: FieldMeasure, _: Field, column: Dense, rows: Selection, __: int) -> None:
     values = Dense.of(column).values
     if values.ndim == 1:
         measure.parts["values"] = _spread(values, rows)
@@ -199,26 +193,22 @@ def _measure_lists(
 
 
 def _measure_bytes(
-    measure: FieldMeasure,
-    field: Field,  # noqa: ARG001
-    column: Bytes | Deferred,
-    rows: Selection,
-    max_values: int,  # noqa: ARG001
+    measure: FieldMeasure, _: Field, column: Bytes | Deferred, rows: Selection, __: int
 ) -> None:
     measure.parts["bytes"] = _spread(column.sizes, rows)
 
 
 def _measure_text(
-    measure: FieldMeasure, field: Field, column: Bytes | Deferred, rows: Selection, max_values: int
+    measure: FieldMeasure, _: Field, column: Bytes | Deferred, rows: Selection, __: int
 ) -> None:
-    _measure_bytes(measure, field, column, rows, max_values)
+    measure.parts["bytes"] = _spread(column.sizes, rows)
     measure.parts["characters"] = _spread(_count_characters(_as_bytes(column, rows)), rows)
 
 
 def _measure_image(
-    measure: FieldMeasure, field: Image, column: Bytes | Deferred, rows: Selection, max_values: int
+    measure: FieldMeasure, field: Image, column: Bytes | Deferred, rows: Selection, _: int
 ) -> None:
-    _measure_bytes(measure, field, column, rows, max_values)
+    measure.parts["bytes"] = _spread(column.sizes, rows)
     formats: Counter[str] = Counter()
     if isinstance(column, Deferred) and column.widths is not None and column.heights is not None:
         widths, heights = column.widths, column.heights
