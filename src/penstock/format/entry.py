@@ -47,7 +47,7 @@ class ShardEntry(NamedTuple):
     def from_json(cls, value: JsonValue) -> ShardEntry:
         """Return the entry of a JSON form by `to_json`."""
         name = value.child("file")
-        if not is_file_name(name.text()):
+        if not _NAME.fullmatch(name.text()):  # such a name stays in its folder on any system
             raise name.refuse("a name of letters, digits, '.', '_' and '-' that does not begin with '.'")
         sha256 = value.child("sha256").sha256()
         return cls(name.text(), value.child("records").count(), value.child("bytes").count(), sha256)
@@ -119,11 +119,6 @@ def _load_valid(values: Any) -> tuple[ShardEntry, ...] | None:
         return None
     make = partial(tuple.__new__, ShardEntry)  # in one call, without a Python function per entry
     return tuple(map(make, zip(names, records, sizes, digests, strict=True)))
-
-
-def is_file_name(text: str) -> bool:
-    """Return whether a text is a valid file name of a data set: it stays in its folder on any system."""
-    return _NAME.fullmatch(text) is not None
 
 
 def canonical_split(word: str) -> str:

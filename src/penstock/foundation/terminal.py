@@ -233,7 +233,10 @@ def escape(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else _escape_char(char) for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode("ascii")
+        for char in text
+    )
 
 
 def rule(width: int) -> str:
@@ -294,7 +297,3 @@ def _char_width(char: str) -> int:
     if unicodedata.category(char) in ("Mn", "Me"):  # accents, and signs that choose the form of an emoji
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
-
-
-def _escape_char(char: str) -> str:
-    return char.encode("unicode_escape", "surrogatepass").decode("ascii")

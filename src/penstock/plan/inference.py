@@ -107,21 +107,15 @@ def _leave_out(column: str, profile: ColumnProfile) -> str:
 
 
 def _are_row_numbers(column: str, profile: ColumnProfile) -> bool:
-    if not _are_whole(profile) or profile.reads_as != "int":
-        return False
-    return classify_numbers(column, _count(profile), is_target=False) == "index"
+    is_int = _are_whole(profile) and profile.reads_as == "int"
+    return is_int and classify_numbers(column, _count(profile), is_target=False) == "index"
 
 
 def _are_whole(profile: ColumnProfile) -> bool:
     """Return whether a column holds whole numbers, and keeps none of them as text."""
-    is_whole = profile.reads_as in ("int", "float") and profile.is_whole
-    return is_whole and not profile.num_nan and not _keeps_digits(profile)
-
-
-def _keeps_digits(profile: ColumnProfile) -> bool:
-    """Return whether some numbers can only be kept as text: with leading zeros, or beyond int64."""
     text = profile.text
-    return text is not None and bool(text.num_leading_zeros or text.num_beyond_int64)
+    is_kept = text is not None and (text.num_leading_zeros or text.num_beyond_int64)
+    return profile.reads_as in ("int", "float") and profile.is_whole and not profile.num_nan and not is_kept
 
 
 def _is_token_column(profile: ColumnProfile) -> bool:
@@ -129,7 +123,7 @@ def _is_token_column(profile: ColumnProfile) -> bool:
     text = profile.text
     if text is None or text.num_image_names or (text.num_tried and profile.reads_as == "text"):
         return False
-    return profile.reads_as == "text" or _keeps_digits(profile)
+    return profile.reads_as == "text" or bool(text.num_leading_zeros or text.num_beyond_int64)
 
 
 def _count(profile: ColumnProfile) -> ValueCounts:
@@ -185,7 +179,7 @@ def _describe_durations(type_text: str) -> str:
 
 def _decide_number(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
     text = profile.text
-    if text is not None and _keeps_digits(profile):
+    if text is not None and (text.num_leading_zeros or text.num_beyond_int64):
         found = _classify_texts(column, profile, is_target=is_target)
         reason = "whole numbers outside the range of int64"
         if text.num_leading_zeros:
@@ -200,13 +194,9 @@ def _decide_number(column: str, profile: ColumnProfile, is_target: bool) -> tupl
         return "category", f"{numbers}: codes by their name, not quantities"
     if profile.reads_as == "int":
         return "number", f"whole numbers{_show_range(profile, before=', ')}"
-    is_double = (
-        profile.kind == "text" or profile.type_text == "double" or profile.type_text.startswith("decimal")
-    )
-    return (
-        "number",
-        f"numbers{_show_range(profile, before=', ')}{', rounded to float32' if is_double else ''}",
-    )
+    is_double = profile.kind == "text" or profile.type_text.startswith(("double", "decimal"))
+    rounded = ", rounded to float32" if is_double else ""
+    return "number", f"numbers{_show_range(profile, before=', ')}{rounded}"
 
 
 def _decide_text(column: str, profile: ColumnProfile, is_target: bool) -> tuple[TypeName, str]:
@@ -248,9 +238,8 @@ def _decide_items(profile: ColumnProfile) -> tuple[TypeName | None, str]:
 def _show_range(profile: ColumnProfile, before: str = "") -> str:
     if profile.low is None or profile.high is None:
         return ""
-    low, high = (
-        f"{bound:.6g}" if isinstance(bound, float) else str(bound) for bound in (profile.low, profile.high)
-    )
+    bounds = (profile.low, profile.high)
+    low, high = (f"{bound:.6g}" if isinstance(bound, float) else str(bound) for bound in bounds)
     return f"{before}{low}" if low == high else f"{before}{low} to {high}"
 
 
@@ -329,7 +318,9 @@ def _find_domain(profile: ColumnProfile, is_whole: bool) -> dict[str, Any]:
     if profile.reads_as == "bool":
         return {"dtype": "int64", "values": [0, 1]}
     is_int = profile.reads_as == "int" or (profile.reads_as == "float" and profile.is_whole)
-    is_int = is_int and not _keeps_digits(profile)
+    text = profile.text
+    if text is not None and (text.num_leading_zeros or text.num_beyond_int64):
+        is_int = False
     domain = {"values": list(profile.values)} if profile.values and is_whole and not profile.num_nan else {}
     if is_int:
         return {"dtype": "int64", **domain}

@@ -132,9 +132,8 @@ def find_format(texts: Any, declared: NumberFormat | None = None) -> NumberForma
 
     `texts`: the texts, without nulls.
     """
-    fitting = [
-        each for each in FORMATS if (declared is None or _agrees(each, declared)) and fits_format(texts, each)
-    ]
+    allowed = [each for each in FORMATS if declared is None or _agrees(each, declared)]
+    fitting = [each for each in allowed if _fits_format(texts, each)]
     if not fitting:
         return None
     read = {each: rewrite_numbers(texts, each) for each in fitting}
@@ -150,7 +149,7 @@ def find_format(texts: Any, declared: NumberFormat | None = None) -> NumberForma
     return chosen
 
 
-def fits_format(texts: Any, numbers: NumberFormat) -> bool:
+def _fits_format(texts: Any, numbers: NumberFormat) -> bool:
     """Return whether all texts are numbers of a format."""
     return bool(pc.all(_match(texts, numbers), min_count=0).as_py())
 
@@ -158,13 +157,13 @@ def fits_format(texts: Any, numbers: NumberFormat) -> bool:
 def are_numbers(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> bool:
     """Return whether all texts of a raw column are numbers of a format, except some words."""
     texts = _take_texts(raw, words)
-    return texts is None or fits_format(texts, numbers)
+    return texts is None or _fits_format(texts, numbers)
 
 
 def find_doubt(raw: RawColumn, numbers: NumberFormat, words: Sequence[str]) -> tuple[str, str] | None:
     """Return a text and its number, if all texts are plain numbers, too, with other values."""
     texts = _take_texts(raw, words)
-    if texts is None or not fits_format(texts, NumberFormat()):
+    if texts is None or not _fits_format(texts, NumberFormat()):
         return None
     pairs: Any = zip(texts.to_pylist(), rewrite_numbers(texts, numbers).to_pylist(), strict=True)
     return next(((text, read) for text, read in pairs if text != read), None)

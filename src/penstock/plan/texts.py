@@ -172,26 +172,27 @@ def _all(pattern: re.Pattern[str], probe: list[str]) -> bool:
 
 def _read_numbers(texts: Chunks, probe: list[str], profile: dict[str, Any]) -> TextInterpretation | None:
     are_ints = all(_INT.fullmatch(text) for text in probe)
-    if len(probe) == len(texts) <= _FEW_TEXTS and are_ints and profile["max_bytes"] <= _SAFE_DIGITS:
-        num_zeros = _count_leading_zeros(texts, probe)
-        few = np.array([int(text) for text in probe], np.int64)
-        return TextInterpretation(TextProfile(reads_as="int", num_leading_zeros=num_zeros, **profile), few)
     if are_ints:
-        ints = _try_cast(texts, pa.int64())
+        are_few = len(probe) == len(texts) <= _FEW_TEXTS and profile["max_bytes"] <= _SAFE_DIGITS
+        ints = np.array([int(text) for text in probe], np.int64) if are_few else _parse(texts, pa.int64())
         if ints is not None:
             num_zeros = _count_leading_zeros(texts, probe)
             return TextInterpretation(
-                TextProfile(reads_as="int", num_leading_zeros=num_zeros, **profile), ints.to_numpy()
+                TextProfile(reads_as="int", num_leading_zeros=num_zeros, **profile), ints
             )
-    numbers = _try_cast(texts, pa.float64())
-    if numbers is None:
+    values = _parse(texts, pa.float64())
+    if values is None:
         return None
-    values = numbers.to_numpy()
     if are_ints and pc.all(pc.match_substring_regex(texts, r"^-?[0-9]+$")).as_py():
         num_beyond = int(np.count_nonzero(np.abs(values) >= 2.0**63))
         return TextInterpretation(TextProfile(reads_as="int", num_beyond_int64=num_beyond, **profile), values)
     is_grouped = all(map(_GROUPED.fullmatch, probe)) and any("." in text for text in probe)
     return TextInterpretation(TextProfile(reads_as="float", may_be_grouped=is_grouped, **profile), values)
+
+
+def _parse(texts: Chunks, wanted: pa.DataType) -> NDArray[Any] | None:
+    numbers = _try_cast(texts, wanted)
+    return None if numbers is None else numbers.to_numpy()
 
 
 def _read_styled(

@@ -107,17 +107,16 @@ def _warn_leakage(column: str, profile: ColumnProfile, field: Field) -> Iterator
 
 
 def _warn_use(column: str, profile: ColumnProfile, field: Field) -> Iterator[str]:
-    if field.role != "input" and not (field.role == "target" and profile.num_distinct == 1):
-        return
-    if profile.num_distinct == 1 and profile.num_rows > 1 and not profile.num_nan and field.role == "target":
+    is_constant = profile.num_distinct == 1 and profile.num_rows > 1 and not profile.num_nan
+    if is_constant and field.role == "target":
         yield (
             "constant target: all rows have the same value, so there is nothing to predict. "
             "Choose another target with `target=NAME`."
         )
-    elif profile.num_distinct == 1 and profile.num_rows > 1 and not profile.num_nan:
+    elif is_constant and field.role == "input":
         drop = argument("drop", [column])
         yield f"constant column: all rows have the same value. Leave it out with {drop}."
-    elif _is_key(column, profile):
+    elif field.role == "input" and _is_key(column, profile):
         yield (
             "all values are distinct, so it may be an identifier, which a model can only memorize. "
             f"Mark it with {argument('id', column)} or leave it out with {argument('drop', [column])}."
@@ -189,23 +188,22 @@ def _warn_order(text: TextProfile) -> Iterator[str]:
 
 
 def _warn_date(column: str, profile: ColumnProfile, field: Field, form: Representation) -> Iterator[str]:
+    text, is_text = profile.text, field.type_name in ("text", "category")
     # isinstance() of an abstract class is slow for tables of 100,000 columns.
     if type(field) is Date or form in ("date", "time"):
         if type(field) is Date and profile.reads_as in ("int", "float"):
             yield from _warn_counts(profile, field)
         if profile.reads_as == "time" and _have_zones(profile):
             yield "times with a time zone are converted to UTC."
-        if profile.date_order is not None and profile.text is not None and profile.text.date_example:
-            example, order = show(profile.text.date_example), DATE_MEANINGS[profile.date_order]
+        if profile.date_order is not None and text is not None and text.date_example:
+            example, order = show(text.date_example), DATE_MEANINGS[profile.date_order]
             kept = f"Use {declare(column, 'Text()')} to keep them as text."
             yield f"dates such as {example} are read with {order}. {kept}"
-    elif profile.text is not None and profile.text.date_mixture and field.type_name in ("text", "category"):
-        yield _MIXTURES[profile.text.date_mixture].format(dates=declare(column, "Date('microseconds')"))
-    elif profile.text is not None and profile.text.date_orders and field.type_name in ("text", "category"):
-        yield from _warn_order(profile.text)
-    elif (
-        profile.text is not None and profile.text.are_other_dates and field.type_name in ("text", "category")
-    ):
+    elif is_text and text is not None and text.date_mixture:
+        yield _MIXTURES[text.date_mixture].format(dates=declare(column, "Date('microseconds')"))
+    elif is_text and text is not None and text.date_orders:
+        yield from _warn_order(text)
+    elif is_text and text is not None and text.are_other_dates:
         yield (
             "dates in a format that is not recognized are kept as text. "
             "Use ISO 8601, such as 2024-01-31 or 2024-01-31T12:00:00, or years of four digits in one order."
@@ -237,11 +235,10 @@ def _have_zones(profile: ColumnProfile) -> bool:
 
 
 def _are_plain_dates(profile: ColumnProfile) -> bool:
-    if profile.low is None or profile.high is None or not 19000101 <= profile.low <= profile.high <= 21001231:
+    low, high = profile.low, profile.high
+    if low is None or high is None or not 19000101 <= low <= high <= 21001231:
         return False
-    return all(
-        1 <= bound // 100 % 100 <= 12 and 1 <= bound % 100 <= 31 for bound in (profile.low, profile.high)
-    )
+    return all(1 <= bound // 100 % 100 <= 12 and 1 <= bound % 100 <= 31 for bound in (low, high))
 
 
 def _warn_number(column: str, profile: ColumnProfile, field: Field, *, is_declared: bool) -> Iterator[str]:

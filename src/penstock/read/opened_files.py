@@ -44,7 +44,7 @@ from penstock.settings.groups import OnError, ReadOptions
 from penstock.settings.loading import OpenCall
 from penstock.storage.cache import cache_path, write_cached
 from penstock.storage.compression import FIRST_BYTES
-from penstock.storage.open_file import FileIdentity, KeptFiles, OpenFile
+from penstock.storage.open_file import KeptFiles, OpenFile
 from penstock.storage.paths import PathLike, locate
 from penstock.storage.store_path import make_absolute
 
@@ -60,11 +60,11 @@ def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
         return build_index(file, options)
     path = cache_path("index", file.path, options.allow_trailing_zeros, options.max_record_bytes)
     try:
-        saved = _decode(path.read_bytes(), file.identity, options.max_record_bytes)
+        saved = decode_index(path.read_bytes(), file.identity, options.max_record_bytes)
     except OSError:
         saved = None
-    if saved is not None and options.compression in ("auto", saved.compression):
-        return replace(saved, saved_as=path)
+    if saved is not None and options.compression in ("auto", saved[1]):
+        return FileIndex(saved[0], {}, saved[1], file.identity, saved_as=path, is_scanned=False)
     text_index, note = _read_text_index(file, options)
     if text_index is not None:
         return text_index
@@ -75,12 +75,6 @@ def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
     if not index.damages and file.identity.size >= smallest and not options.allow_trailing_zeros:
         write_cached(path, [encode_index(np.diff(index.offsets), index.compression, file.identity)])
     return index
-
-
-def _decode(data: bytes, identity: FileIdentity, max_record_bytes: int) -> FileIndex | None:
-    """Return the index, or None if it belongs to another file or version."""
-    decoded = decode_index(data, identity, max_record_bytes)
-    return None if decoded is None else FileIndex(decoded[0], {}, decoded[1], identity, is_scanned=False)
 
 
 def _read_text_index(file: OpenFile, options: ReadOptions) -> tuple[FileIndex | None, str]:

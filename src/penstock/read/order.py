@@ -108,7 +108,7 @@ class SplitOrder:
     def __post_init__(self) -> None:
         if self.shuffle not in get_args(Shuffle):
             raise OptionError("shuffle", expected=list_choices(get_args(Shuffle)), got=show(self.shuffle))
-        check_seed(self.seed)
+        _check_seed(self.seed)
         for name, least in (("num_rows", 0), ("block_records", 1), ("window_blocks", 1), ("skip", 0)):
             check_count(name, getattr(self, name), least)
         if self.take is not None:
@@ -227,7 +227,7 @@ def shard_slice(batch: range, rank: int, world: int) -> range:
     return batch[rank * len(batch) // world : (rank + 1) * len(batch) // world]
 
 
-def check_seed(seed: object) -> None:
+def _check_seed(seed: object) -> None:
     """Check that a seed is an unsigned 64-bit integer."""
     if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**64:
         raise OptionError("seed", expected="a whole number from 0 to 2**64 - 1", got=show(seed))
@@ -300,7 +300,7 @@ class MixedOrder:
         self, orders: Sequence[Order], shares: Sequence[float], seed: int = 0, num_records: int | None = None
     ) -> None:
         _check(orders, shares)
-        check_seed(seed)
+        _check_seed(seed)
         if num_records is not None:
             check_count("num_records", num_records, 1)
         self._orders = tuple(orders)

@@ -80,9 +80,10 @@ class Scatter:
         """Return the locations of the frames of rows, in the order of `wanted`."""
         if len(wanted) == 0:
             return []
-        if self._ranges is not None:
-            return self._find_ranges(wanted, self._ranges)
-        return self._find_segments(wanted)
+        if self._ranges is None:
+            return self._find_segments(wanted)
+        begins, sizes, frames = self._list_frames(wanted, self._ranges)
+        return [_make_segment(self._ranges, *self._ranges.take(frames), begins, sizes)]
 
     def _find_segments(self, wanted: NDArray[np.int64]) -> list[_native.MixedSegment]:
         """Return the locations of the frames of rows, file by file."""
@@ -115,10 +116,6 @@ class Scatter:
         if found is None:
             return None
         return _native.RowBuffers(_make_segment(self._ranges, *found, begins, sizes))
-
-    def _find_ranges(self, wanted: NDArray[np.int64], ranges: RangeBuffers) -> list[_native.MixedSegment]:
-        begins, sizes, frames = self._list_frames(wanted, ranges)
-        return [_make_segment(ranges, *ranges.take(frames), begins, sizes)]
 
     def _list_frames(
         self, wanted: NDArray[np.int64], ranges: RangeBuffers

@@ -25,7 +25,7 @@ from penstock.storage.open_file import KeptFile, KeptFiles, OpenFile, Readable
 from penstock.storage.store_path import AnyPath
 
 
-def inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
+def _inflate_soundly(file: Readable, compression: Compression) -> Iterator[bytes]:
     """Yield all bytes that can be decompressed, without an error: the index already records the damage."""
     try:
         yield from inflate(file, compression)
@@ -37,7 +37,7 @@ class InflatedWindow:
     """The decompressed bytes from `start` to `stop`; reading moves both forward."""
 
     def __init__(self, file: Readable, compression: Compression) -> None:
-        self._chunks = inflate_soundly(file, compression)
+        self._chunks = _inflate_soundly(file, compression)
         self._bytes = bytearray()
         self._held_from = 0
         self.start = 0
@@ -202,7 +202,7 @@ class CompressedShard(Shard):
         size = int(self.index.offsets[-1])
         copy = self._find_copy(size)
         if copy is None:
-            chunks = inflate_soundly(self._source(), self.index.compression)
+            chunks = _inflate_soundly(self._source(), self.index.compression)
             if make_room(self._copy.parent, size) and write_cached(self._copy, chunks):
                 self._files.forget(self._copy)
                 copy = self._find_copy(size)

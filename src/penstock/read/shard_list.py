@@ -240,7 +240,7 @@ class DeclaredShards(LazyShards):
 
     def find_suspects(self) -> list[int]:
         """Return the numbers of the shards that may have changed, to be checked one by one."""
-        now = identify_files(self._files)
+        now = _identify_files(self._files)
         changed = np.any(now[:, :3] != self._identities[:, :3], axis=1)
         return np.flatnonzero(changed).tolist()
 
@@ -250,7 +250,7 @@ def open_many(files: Sequence[File], options: ReadOptions, kept: KeptFiles) -> D
 
     Each shard must exist with its declared size. Shards without a stored index are indexed now.
     """
-    identities, entries = identify_files(files), list_entries(files)
+    identities, entries = _identify_files(files), list_entries(files)
     sizes = np.array([entry.num_bytes for entry in entries], np.int64)
     special = np.flatnonzero(identities[:, 0] != sizes).tolist()
     for folder, group in groupby(enumerate(files), key=lambda item: item[1].folder):
@@ -274,7 +274,7 @@ def make_shard(path: Path, index: Index, kept: KeptFiles) -> Shard:
     return (Shard if index.compression == "none" else CompressedShard)(path, index, kept)
 
 
-def identify_files(files: Sequence[File]) -> NDArray[np.int64]:
+def _identify_files(files: Sequence[File]) -> NDArray[np.int64]:
     """Return the identity of each file, in the order of `FileIdentity`; -1 for one that cannot be read."""
     tasks = []
     for folder, group in groupby(files, key=lambda file: file.folder):

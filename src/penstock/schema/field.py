@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.columns import Kind
-from penstock.foundation.wording import is_utf8, list_choices, refuse, show
+from penstock.foundation.wording import list_choices, refuse, show
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -70,8 +70,10 @@ def check_string(owner: str, path: str, value: object) -> str:
     if not isinstance(value, str):
         advice = "Decode it, or use a Bytes field." if isinstance(value, bytes) else ""
         raise refuse(owner, path, expected="a str", got=show(value), advice=advice)
-    if not is_utf8(value):
-        raise refuse(owner, path, expected="a str that can be encoded as UTF-8", got=show(value))
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise refuse(owner, path, expected="a str that can be encoded as UTF-8", got=show(value)) from None
     return str(value)
 
 

@@ -27,7 +27,7 @@ from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 
 
-def fit_field(
+def _fit_field(
     name: str, field: Field, entry: FieldSurvey | ListSurvey, *, guess: Field | None, is_partial: bool
 ) -> tuple[Field, str]:
     """Return a declared field as the records store it, and a note about it.
@@ -274,7 +274,7 @@ def _fit_declared(
             got = f"{show(entries[inferred].key)}, which is also the key of {show(owner)}"
             raise SchemaError(f"key of field {show(name)}", field=name, expected="a unique key", got=got)
         guess = inference.fields.get(inferred)
-        fit = fit_field(name, field, entries[inferred], guess=guess, is_partial=name in partial)
+        fit = _fit_field(name, field, entries[inferred], guess=guess, is_partial=name in partial)
         fitted.append(_Fitted(name, inferred, *fit))
     return fitted
 
@@ -293,7 +293,7 @@ def _find_name(
     # complete schema refers to a feature or a feature list, as it declares.
     if field.key is None and name in entries and (is_partial or own is None):
         return name
-    # If only the other kind exists, it is used: `fit_field` adapts the declaration, or raises the error.
+    # If only the other kind exists, it is used: `_fit_field` adapts the declaration, or raises the error.
     return names.get((not field.is_feature_list, key)) if own is None else own
 
 

@@ -54,7 +54,7 @@ class Moments:
     def of_counts(cls, values: NDArray[np.int64], counts: NDArray[np.int64]) -> Moments:
         """Measure one or more integers that were counted."""
         moments = cls()
-        moments._note(values)
+        moments._note_extremes(values.min().item(), values.max().item())
         moments.num_zero = int(counts[values == 0].sum())
         num_values = int(counts.sum())
         mean = _add_up(values * (counts / num_values))
@@ -82,12 +82,6 @@ class Moments:
         self.num_values += other.num_values - num_finite
         self.num_nan += other.num_nan
         self.num_inf += other.num_inf
-
-    def _note(self, values: NDArray[Any]) -> None:
-        """Note the zeros and the extremes of finite numbers."""
-        if len(values):
-            self.num_zero += int(np.count_nonzero(values == 0))
-            self._note_extremes(values.min().item(), values.max().item())
 
     def _note_extremes(self, minimum: float | None, maximum: float | None) -> None:
         if minimum is not None and (self.minimum is None or minimum < self.minimum):

@@ -74,13 +74,13 @@ class OpenFile:
         """
         status = os.fstat(self.fd)  # called for each read, so kept fast
         if (status.st_size, status.st_mtime_ns, status.st_ino) != (since.size, since.mtime_ns, since.inode):
-            raise_changed(self.path, since, self._identity_now())
+            _raise_changed(self.path, since, self._identity_now())
 
     def check_untouched(self, since: FileIdentity) -> None:
         """Check that neither content nor metadata have changed; modification times can be forged."""
         now = self._identity_now()
         if now != since:
-            raise_changed(self.path, since, now)
+            _raise_changed(self.path, since, now)
 
     @property
     def size(self) -> int:
@@ -126,7 +126,7 @@ class OpenFile:
             self.fd = -1
 
 
-def raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoReturn:
+def _raise_changed(path: Path, since: FileIdentity, now: FileIdentity) -> NoReturn:
     """Raise the error for a file that has changed."""
     what, expected, got = "size", since.size, now.size
     if expected == got:
@@ -255,7 +255,7 @@ class KeptFile:
         now = FileIdentity.from_status(status)
         if not now.is_like(self._identity):
             self._files.forget(self.path)
-            raise_changed(self.path, self._identity, now)
+            _raise_changed(self.path, self._identity, now)
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes from `offset`; fewer only at the end of the file."""
