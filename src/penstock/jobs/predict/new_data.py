@@ -230,7 +230,7 @@ class NewRecords:
             alone = Losses("collect", 1)
             read_columns(self._any_order, self._plan, alone, row, row + 1)
             if len(alone):
-                refusals.append(Refusal(row, partial(_give, alone.first()[1])))
+                refusals.append(Refusal(row, partial(_give, alone.errors()[0])))
         return columns, np.setdiff1d(rows, [each.row for each in refusals]), tuple(refusals)
 
     def _find_kept(self, schema: Schema) -> Keeping:
