@@ -46,9 +46,9 @@ size and the number of threads that were fastest of those that it tried before, 
 bytes: its rate is also the highest that the server reached. Loaders verify the CRC of every record and make
 batches. Opening is not on the clock; the table has its requests, before the first range of a shard.""",
     "ranks": """\
-Ranks: an epoch of each rank, one after the other, as if each had a machine of its own. Records, bytes and
-requests are those of the rank with the most; bytes are also given relative to an equal share. Local shards
-are mapped into memory: their bytes are those of the records of the rank. Time is that of the slowest rank,
+Ranks: an epoch of each rank, one after the other, as if each had its own machine. Records, bytes and
+requests are the largest of all ranks; bytes are also given relative to an equal share. Local shards
+are mapped into memory: their bytes are the bytes of the rank's records. Time is the time of the slowest rank,
 relative to the time of a single one: at best 1 / ranks.""",
 }
 

@@ -32,13 +32,13 @@ PENSTOCK = (str(Path(sys.executable).parent / "penstock"),)
 POLL_SECONDS = 0.05
 ALL_PARTS = ("--parts", "all")
 NOTES = """\
-CPU seconds are those of the process and its children, user and system, from start to exit; seconds are by the
-clock. Means over the seeds; a seed decides the generated data, the split and the training. The AUC of "test"
-is that of the run's test split, "fresh" that of other records of the same kind. The stages are seen from
-outside: "start" ends with the imports, "conversion" with the data set, "pipeline" with the first note on
-trials or the first checkpoint, "training" with the last epoch, "calibration" with the note on the kept epoch;
-"end" has printing and exit. "trials" has everything from a note on trials, or the last epoch, to the choice
-of the inputs, and a training with all inputs that the run discards."""
+CPU seconds are the user and system time of the process and its children, from start to exit; seconds are by
+the clock. Means over the seeds; a seed decides the generated data, the split and the training. The AUC
+"test" is measured on the run's test split, "fresh" on other records of the same kind. The stages are seen
+from outside: "start" ends with the imports, "conversion" with the data set, "pipeline" with the first note
+on trials or the first checkpoint, "training" with the last epoch, "calibration" with the note on the kept
+epoch; "end" has printing and exit. "trials" has everything from a note on trials, or the last epoch, to the
+choice of the inputs, and a training with all inputs that the run discards."""
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def load(data: Any, batch_size: int) -> Any:
 
 
 def check_jax(data: Any, batch_size: int, seconds: float, device: str) -> dict[str, Any]:
-    """Compare batches on the device with those of the loader, and time steps of a convolution."""
+    """Compare batches on the device with batches of the loader, and time steps of a convolution."""
     import jax  # noqa: PLC0415
     import jax.numpy as jnp  # noqa: PLC0415
 
@@ -108,7 +108,7 @@ def check_jax(data: Any, batch_size: int, seconds: float, device: str) -> dict[s
 
 
 def check_torch(data: Any, batch_size: int, seconds: float, device: str) -> dict[str, Any]:
-    """Compare batches on the device with those of the loader, and time steps of a convolution."""
+    """Compare batches on the device with batches of the loader, and time steps of a convolution."""
     import torch  # noqa: PLC0415
 
     target = torch.device("cuda" if device == "gpu" else device)

@@ -54,7 +54,7 @@ def check_batch(images: Any, labels: Any, task: Task, pixels: str) -> float:
     if not worst <= TOLERANCES[pixels]:
         raise ValueError(f"pixels are {worst:.2f} of 255 off on the average, not {TOLERANCES[pixels]:g}")
     if others and sum(others) <= sum(differences):
-        raise ValueError(f"pixels are nearer to those of another resize ({OTHERS[pixels]})")
+        raise ValueError(f"pixels are nearer to the pixels of another resize ({OTHERS[pixels]})")
     return worst
 
 

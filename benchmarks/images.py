@@ -31,7 +31,7 @@ Penstock's columns(). "libjpeg-turbo alone" has the bytes in memory and decodes 
 all JPEG rows but those that decode at 1/2, or a part.
 Waiting is the time in next(). A feed that makes batches meanwhile slows the training down where cores are
 few: compare whole steps, too. "To tensors" is what arrays cost on their way into TensorFlow: Penstock's by
-DLPack, those of the others by a copy, for they are not aligned."""
+DLPack, arrays of the others by a copy, because they are not aligned."""
 WAITED, CONVERTED = 0, 1
 
 

@@ -192,7 +192,7 @@ def main() -> int:
     try:
         if not folder.exists():
             write_dataset(folder, arguments.shards, arguments.records)
-        for limit in arguments.open_files:  # each in a process of its own, which has opened nothing before
+        for limit in arguments.open_files:  # each in a new process, which has opened nothing before
             command = f'ulimit -n {limit} && exec "$@"'
             program = [sys.executable, __file__, "--measure", str(folder)]
             subprocess.run(["bash", "-c", command, "bash", *program], check=True)

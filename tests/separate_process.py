@@ -11,7 +11,7 @@ TESTS = Path(__file__).parent
 def run_apart(
     program: str, *arguments: object, timeout: float = 60, check: bool = True
 ) -> subprocess.CompletedProcess:
-    """Run a program in a process of its own, which may die; the modules of the tests are there."""
+    """Run a program in a separate process, which may die; it can import the modules of the tests."""
     return subprocess.run(
         [sys.executable, "-X", "faulthandler", "-c", program, *map(str, arguments)],
         capture_output=True,

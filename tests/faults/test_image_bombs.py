@@ -153,7 +153,7 @@ def test_i7_jpeg_that_goes_over_its_pixels_again_and_again_is_refused(folder, ca
     check_refused(folder, repeated(whole, 10_000), [100, "scans"], ["jpeg", 10010], caplog=caplog)
     hidden = insert_after_start(repeated(whole, 91), segment(0xE2, bytes(65_533)) * 3)
     check_refused(folder, hidden, [100, "scans"], ["jpeg", 101], caplog=caplog)
-    # Scans of thumbnails and of what lies behind the end are none of its own.
+    # Scans of thumbnails, and scans after the end, do not belong to the image.
     many = segment(0xE1, b"\xff\xda" * 1000)
     write_photos(folder, [insert_after_start(whole, many) + b"\xff\xda" * 1000])
     split = open_photos(folder)

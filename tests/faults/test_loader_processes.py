@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
 
 
 def start(program, *arguments):
-    """Start a program in a session of its own, so that whatever it leaves behind can be found."""
+    """Start a program in a new session, so that processes that it leaves behind can be found."""
     return subprocess.Popen(
         [sys.executable, "-X", "faulthandler", "-c", program, *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ def start(program, *arguments):
 def interrupt(process):
     """Press Ctrl-C, and wait until the program says something, or ends.
 
-    Python loses an interrupt that comes while it runs what is to be done when an object goes, and says so.
+    Python loses an interrupt that comes while it runs a finalizer, and prints a note.
     Then it is pressed once more, as anybody would; but not where it was heard and nothing came of it.
     """
     begin = time.monotonic()

@@ -1,4 +1,4 @@
-"""The code blocks of README and docs run, and so do the examples, each document in a folder of its own."""
+"""The code blocks of README and docs run, and so do the examples, each document in its own folder."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from release_tools import ROOT, clean_environment, first_block, load_script, run
 
 DIST = os.environ.get("PENSTOCK_DIST")
 if DIST is None:
-    pytest.skip("'make wheel' builds what is tested here, and runs it", allow_module_level=True)
+    pytest.skip("'make wheel' builds the files of these tests, and runs them", allow_module_level=True)
 
 SCRIPT = load_script()
 FILES = sorted(Path(DIST).iterdir())

@@ -1,4 +1,4 @@
-"""Laws of dates: what is written is read, and every unit has the calendar of Python."""
+"""Laws of dates: dates that are written are read back, and every unit has the calendar of Python."""
 
 import datetime
 import tempfile

@@ -25,7 +25,7 @@ def test_numbers_are_printed():
 
 
 def draw(folder: Path, *options: str) -> str:
-    """Return what a property test draws in a process of its own, under the configuration of these tests."""
+    """Return what a property test draws in a separate process, under the configuration of these tests."""
     path = folder / "test_draws.py"
     path.write_text(DRAWS)
     command = [

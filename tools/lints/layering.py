@@ -47,7 +47,7 @@ PUBLIC = ("fields", "options", "penstock")  # what users import; the first two e
 BEHIND_THE_DISK = STAGES[STAGES.index("read") :]
 CONVERSION = ("source", "plan", "encode", "shards")
 # The exceptions to the direction of imports: a loader and a split load the bridge to a framework late, and so
-# does the bridge to Keras the checks of a user's model. The program of a worker prepares a job of its own,
+# does the bridge to Keras the checks of a user's model. The program of a worker prepares its own job,
 # and the tasks of a prediction on Ray open the model as the job does.
 LATE = {
     "batch.loader": "bridge",

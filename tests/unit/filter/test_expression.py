@@ -199,7 +199,7 @@ def test_length_counts_values_characters_or_bytes(text, rows):
         ("0.1 > ratio", [1]),
         ("ratio in (0.1, 7)", [0]),
         ("ratio == 1 / 10", [0]),
-        ("ratio * 1 == 0.1", []),  # what is computed is a double
+        ("ratio * 1 == 0.1", []),  # the product is a double
         ("ratio == 1e300", []),  # which no float32 holds, and which is not infinity
         ("ratio >= 1e300", [3]),
         ("ratio == 1e999", [3]),

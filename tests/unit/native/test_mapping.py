@@ -1,6 +1,6 @@
 """Mapped files: copies end early where a file has shrunk; no signal ends the process.
 
-What may end a process runs in one of its own.
+Calls that may end a process run in a separate one.
 """
 
 import os

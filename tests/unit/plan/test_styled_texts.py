@@ -80,7 +80,7 @@ def test_doubt_stays_text_with_a_warning_that_names_the_flag_and_is_read_as_decl
     (warning,) = plan(texts).warnings
     assert warning == containing("'05/04/2024'", "date_order='dmy'", "date_order='mdy'")
     assert (plan(texts, dates="dmy").dates, plan(texts, dates="mdy").dates) == ("dmy", "mdy")
-    other = plan(["31/03/2024", "01/02/2024"] * 20, dates="mdy")  # what is declared is never overruled
+    other = plan(["31/03/2024", "01/02/2024"] * 20, dates="mdy")  # a declaration is never overruled
     assert (read_as(other), other.dates) == ("value", None)
     assert other.warnings == (containing("'31/03/2024'", "date_order='dmy'"),)
     for texts, order in ((["2024/01/31", "2024/02/05"], "ymd"), (["2024-01-31", "2024-02-05"], None)):

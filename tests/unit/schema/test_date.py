@@ -1,4 +1,4 @@
-"""Dates: which values stand for which stored number, how they are written, and what is no date."""
+"""Dates: which values stand for which stored number, how they are written, and which texts are not dates."""
 
 import datetime
 import json

@@ -15,7 +15,7 @@ NUM_ROWS = 500
 
 
 def make_blocks():
-    """Blocks of rows of which some were rejected, with one column of bodies and one of references."""
+    """Blocks of rows, some of them rejected, with one column of bodies and one of references."""
     numbers = np.random.default_rng(5)
     blocks = []
     for first in range(0, NUM_ROWS, 50):
