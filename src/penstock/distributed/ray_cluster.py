@@ -53,6 +53,9 @@ _NOT_ACCEPTED: Final = (
 )
 
 _log = logging.getLogger("penstock")
+_LOADED: Final[dict[str, Any]] = {}
+_MADE_HERE: Final[set[str]] = set()
+"""Addresses of the clusters that this process has started, on this machine alone."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,6 @@ def _read_marker(path: AnyPath) -> str:
     with contextlib.suppress(PathError):
         return locate(path).read().decode()
     return ""
-
-
-_LOADED: Final[dict[str, Any]] = {}
-_MADE_HERE: Final[set[str]] = set()
-"""Addresses of the clusters that this process has started, on this machine alone."""
 
 
 class Cluster:

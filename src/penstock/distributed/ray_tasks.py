@@ -36,6 +36,7 @@ from penstock.storage.paths import locate
 from penstock.storage.store_path import AnyPath, make_absolute
 
 _NUM_THREADS = 2  # that compose frames ahead, or sync shards: their work is short or waits for the disk
+Streams: TypeAlias = dict[str, "np.ndarray[Any, Any]"]
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,6 @@ class EncodedBlocks:
     run: SortedRun
     stream_bytes: dict[str, int]
     host: str
-
-
-Streams: TypeAlias = dict[str, "np.ndarray[Any, Any]"]
 
 
 def encode_blocks(shared: Shared, packed: Sequence[PackedBlock]) -> tuple[EncodedBlocks, Streams]:

@@ -43,6 +43,20 @@ from penstock.training.run_state import read_step
 
 _MOST_LOSSES: Final = 3  # of workers, without a new checkpoint
 _COMPILED_NAME: Final = ".compiled"
+_POLL_SECONDS: Final = 0.1
+# A worker that fails because another has ended reports it before the end or the error of that one is known.
+_GRACE_SECONDS: Final = 3.0
+_SPARE_SECONDS: Final = 5.0  # after the first step: short runs need no spare processes
+_MOST_LOG_LINES: Final = 5
+_STAGES: Final = {
+    "end": "to end all workers",
+    "start": "to start them",
+    "connect": "to connect them",
+    "open": "to open the data",
+    "build": "to build the model",
+    "step": "to restore it and make a step",
+}
+"""Parts of a restart, in their order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,22 +200,6 @@ def make_launcher(options: WorkerOptions) -> Launcher | None:
     os.environ.setdefault(MEMORY_VARIABLE, "false")
     engine, address = options.engine, options.address
     return Launcher(num_workers=number, engine=engine, address=address, num_devices=num_devices)
-
-
-_POLL_SECONDS: Final = 0.1
-# A worker that fails because another has ended reports it before the end or the error of that one is known.
-_GRACE_SECONDS: Final = 3.0
-_SPARE_SECONDS: Final = 5.0  # after the first step: short runs need no spare processes
-_MOST_LOG_LINES: Final = 5
-_STAGES: Final = {
-    "end": "to end all workers",
-    "start": "to start them",
-    "connect": "to connect them",
-    "open": "to open the data",
-    "build": "to build the model",
-    "step": "to restore it and make a step",
-}
-"""Parts of a restart, in their order."""
 
 
 class Workers(Protocol):

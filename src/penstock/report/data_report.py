@@ -32,6 +32,16 @@ MOST_FIELDS: Final = 300
 
 TRAIN: Final = "train"
 OnProgress = Callable[[str, int, int], None]
+_LARGE: Final = ("image", "text", "tensor", "sequence", "bytes")
+_LEAST_DISTINCT: Final = 0.9  # share of distinct values: categories and short texts repeat anyway
+
+_MOST_VALUES: Final = 30
+"""Maximum number of values of a record that are shown: targets, then fields in the order of the schema."""
+
+_MAX_CHARS: Final = 500  # of a text
+_MOST_NUMBERS: Final = 100  # of a sequence
+_LONGEST_SIDE: Final = 160  # of a thumbnail: a card on a phone is about twice as wide, in CSS pixels
+_LEAST_NUMBERS: Final = 16  # fewer are easier to read than to draw
 
 
 def describe_data(
@@ -147,10 +157,6 @@ def _describe_manifest(manifest: Manifest | None) -> dict[str, Any] | None:
     }
 
 
-_LARGE: Final = ("image", "text", "tensor", "sequence", "bytes")
-_LEAST_DISTINCT: Final = 0.9  # share of distinct values: categories and short texts repeat anyway
-
-
 def _describe_duplicates(
     schema: Schema, samples: Sequence[SplitSample], reference: SplitSample | None
 ) -> dict[str, Any]:
@@ -206,15 +212,6 @@ def _list_present(sample: SplitSample, name: str) -> Keys:
     present = sample.present.get(name)
     keys = sample.keys[name] if present is None else sample.keys[name][present]
     return np.asarray(keys[keys != EMPTY_KEY])
-
-
-_MOST_VALUES: Final = 30
-"""Maximum number of values of a record that are shown: targets, then fields in the order of the schema."""
-
-_MAX_CHARS: Final = 500  # of a text
-_MOST_NUMBERS: Final = 100  # of a sequence
-_LONGEST_SIDE: Final = 160  # of a thumbnail: a card on a phone is about twice as wide, in CSS pixels
-_LEAST_NUMBERS: Final = 16  # fewer are easier to read than to draw
 
 
 def start_pictures() -> Thumbnails:

@@ -31,6 +31,11 @@ MOST_VALUES: Final = 12
 
 _PARTS: Final = ("frequencies", "values", "lengths", "characters", "widths", "heights", "formats", "bytes")
 _MOST_CHARS: Final = 80  # of a value that is listed
+# A data set has dozens of fields, so that one in a hundred would be a false alarm in most reports.
+_KOLMOGOROV: Final = 1.95  # quantile of 99.9 % of the distribution of the scaled statistic
+_NORMAL: Final = 3.3  # 99.9 % quantile of a normal distribution, both sides
+_SMALLEST_DRIFT: Final = 0.1
+"""Distances below are not worth a warning, even where there are enough records to be sure of them."""
 
 
 def describe_field(
@@ -157,13 +162,6 @@ def _add_dates(part: dict[str, Any], form: str) -> None:
         if summary["deviation"] is not None:
             days = summary["deviation"] / (DAY if form == "time" else 1)
             summary["dates"]["deviation"] = f"{show_number(round_measure(days))} days"
-
-
-# A data set has dozens of fields, so that one in a hundred would be a false alarm in most reports.
-_KOLMOGOROV: Final = 1.95  # quantile of 99.9 % of the distribution of the scaled statistic
-_NORMAL: Final = 3.3  # 99.9 % quantile of a normal distribution, both sides
-_SMALLEST_DRIFT: Final = 0.1
-"""Distances below are not worth a warning, even where there are enough records to be sure of them."""
 
 
 @dataclass(frozen=True)

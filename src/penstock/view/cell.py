@@ -47,6 +47,13 @@ _HEAD_BYTES: Final = 24
 _MARGIN: Final = 2.0
 # Characters that a page would not show, or that end a line: as the symbols that Unicode has for them.
 _CONTROLS: Final = {code: 0x2400 + code for code in range(32) if code not in (9, 10, 13)} | {0x7F: 0x2421}
+SIZES: Final = {"small": 224, "large": 1024}
+"""Longest side in pixels, by the name of the size."""
+
+MAX_PIXELS: Final = {"png": 20_000_000, "gif": 12_500_000, "webp": 12_500_000}
+"""Most pixels by format: decoding takes up to 11 bytes per pixel of PNG, and 15 of GIF and WebP."""
+
+_PNG_LEVEL: Final = 3
 
 
 class Line(NamedTuple):
@@ -221,15 +228,6 @@ CELLS: Final[dict[type[Field], Callable[[Any, Any, bool], Cell]]] = {
     Sequence: _make_sequence,
     Tensor: _make_tensor,
 }
-
-
-SIZES: Final = {"small": 224, "large": 1024}
-"""Longest side in pixels, by the name of the size."""
-
-MAX_PIXELS: Final = {"png": 20_000_000, "gif": 12_500_000, "webp": 12_500_000}
-"""Most pixels by format: decoding takes up to 11 bytes per pixel of PNG, and 15 of GIF and WebP."""
-
-_PNG_LEVEL: Final = 3
 
 
 def draw_picture(field: Field, value: Any, size: str) -> bytes:

@@ -40,6 +40,10 @@ _HEADER_BYTES: Final = 12
 _FOOTER_BYTES: Final = 4
 _LINE_BYTES: Final = 16
 _PART_BYTES: Final = 1 << 20
+MAX_LIST_VALUES: Final = 200_000
+"""Longest list of strings, or of steps, that is shown."""
+
+_MOST_BYTES: Final = 8 << 20  # decoded together
 
 
 @dataclass(frozen=True)
@@ -161,12 +165,6 @@ def read_bytes(shard: Shard, record: int, offset: int, size: int) -> bytes:
 
 def _as_ascii(data: bytes) -> str:
     return "".join(chr(byte) if 0x20 <= byte < 0x7F else "." for byte in data)
-
-
-MAX_LIST_VALUES: Final = 200_000
-"""Longest list of strings, or of steps, that is shown."""
-
-_MOST_BYTES: Final = 8 << 20  # decoded together
 
 
 @dataclass(frozen=True)

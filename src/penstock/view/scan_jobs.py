@@ -31,6 +31,7 @@ _MOST_RESULTS: Final = 256
 _MOST_WORKERS: Final = 2
 _KEPT_BYTES: Final = 8 << 20  # of buffers of the core, for the next request
 _MOST_JOBS: Final = 8  # waiting or running; a new one then stops the oldest
+_R = TypeVar("_R")
 
 
 class KeptResult(Protocol):
@@ -42,7 +43,6 @@ class KeptResult(Protocol):
 
 
 _T = TypeVar("_T", bound=KeptResult)
-_R = TypeVar("_R")
 
 
 class GivenUpError(Exception):

@@ -40,6 +40,24 @@ _RUNNING: Final = 0.7
 # Data in memory is read in less than this time per record, and by each thread faster than this rate.
 _SLOW_SECONDS: Final = 20e-6
 _SLOW_BYTES_PER_SECOND: Final = 1e9
+# Statistics that include batches that were made but not consumed.
+_MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds", "finish_seconds")
+_SUMS: Final = ("batches", "records", "seconds", "cpu_seconds", "wait_seconds", *_MADE)
+ADVICE: Final[Mapping[str, str]] = {
+    "consumer": "Nothing to change: the loader is as fast as its consumer.",
+    "threads": "Use more threads, up to one per core.",
+    "storage": 'Read neighboring records together with shuffle="block", or use more threads.',
+    "python": "Use larger batches and fewer fields, and NumPy operations in functions of Pipeline.map.",
+    "programs": "Measure again when the other programs have finished.",
+    "finish": "Use larger batches, and NumPy operations in functions of Pipeline.map.",
+    "memory": "Use smaller batches, or increase prefetch_bytes.",
+    "epochs": "Use repeat=None, which iterates over many epochs without a restart.",
+    "rows": "Use larger batches, which take less time per record.",
+    # Busy threads, one per core: what their slowest stage could do without.
+    "read": 'Read less: uncompressed shards, smaller records, or cache="memory".',
+    "decode": 'Decode less: fewer fields, or cache="memory".',
+    "transform": 'Transform less: fewer fields, shorter texts and sequences; for images, cache="memory".',
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,26 +148,6 @@ def share_busy(stats: LoaderStats) -> float:
     spent = stats.read_seconds + stats.decode_seconds + stats.transform_seconds
     there = stats.seconds * max(1, stats.num_threads)
     return min(1.0, spent / there) if there else 0.0
-
-
-# Statistics that include batches that were made but not consumed.
-_MADE: Final = ("bytes_read", "read_seconds", "decode_seconds", "transform_seconds", "finish_seconds")
-_SUMS: Final = ("batches", "records", "seconds", "cpu_seconds", "wait_seconds", *_MADE)
-ADVICE: Final[Mapping[str, str]] = {
-    "consumer": "Nothing to change: the loader is as fast as its consumer.",
-    "threads": "Use more threads, up to one per core.",
-    "storage": 'Read neighboring records together with shuffle="block", or use more threads.',
-    "python": "Use larger batches and fewer fields, and NumPy operations in functions of Pipeline.map.",
-    "programs": "Measure again when the other programs have finished.",
-    "finish": "Use larger batches, and NumPy operations in functions of Pipeline.map.",
-    "memory": "Use smaller batches, or increase prefetch_bytes.",
-    "epochs": "Use repeat=None, which iterates over many epochs without a restart.",
-    "rows": "Use larger batches, which take less time per record.",
-    # Busy threads, one per core: what their slowest stage could do without.
-    "read": 'Read less: uncompressed shards, smaller records, or cache="memory".',
-    "decode": 'Decode less: fewer fields, or cache="memory".',
-    "transform": 'Transform less: fewer fields, shorter texts and sequences; for images, cache="memory".',
-}
 
 
 @dataclass(frozen=True, kw_only=True)

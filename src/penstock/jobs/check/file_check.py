@@ -26,6 +26,11 @@ from penstock.storage.paths import find_local_size, open_path
 from penstock.storage.store_path import AnyPath
 
 CHUNK_BYTES = 1 << 20
+_TOTALS = ("records", "unparsable", "featureless", "empty", "with_lists")
+
+_REST_BYTES = 1 << 20
+
+Progress: TypeAlias = Callable[[int, int], None]
 
 
 class CheckedFile(Readable, Protocol):
@@ -95,9 +100,6 @@ def word_contrast(what: str, expected: object, got: object) -> str:
     if expected is None:
         return what
     return f"{what}: expected {expected}" if got is None else f"{what}: expected {expected}, got {got}"
-
-
-_TOTALS = ("records", "unparsable", "featureless", "empty", "with_lists")
 
 
 @dataclass(frozen=True)
@@ -213,11 +215,6 @@ def _list_malformed(path: AnyPath, walk: _native.CheckScanner, survey: Survey) -
             yield Fault(path, record, offset, describe_malformed(status))
     if survey.unparsable > num_listed:  # the core lists a limited number and counts the rest
         yield Fault(path, None, None, f"{survey.unparsable - num_listed} more records are not Examples")
-
-
-_REST_BYTES = 1 << 20
-
-Progress: TypeAlias = Callable[[int, int], None]
 
 
 class ReadProgress:

@@ -55,6 +55,8 @@ from penstock.transform.class_codes import order_classes
 
 _FRAME_BYTES = 16
 _HEADER_BYTES = 12
+_NUM_JUDGED = 16  # values of a field, to judge what arrays they may be
+_EXAMPLE_BYTES = 4 << 20  # of records are read to find a value of each field to show
 
 
 def read_frames(paths: Iterable[AnyPath], options: ReadOptions, payload: Payload) -> Iterator[bytes]:
@@ -120,10 +122,6 @@ def _split_frames(frames: bytes) -> Iterator[bytes]:
         end = at + _FRAME_BYTES + int.from_bytes(frames[at : at + 8], "little")
         yield frames[at:end]
         at = end
-
-
-_NUM_JUDGED = 16  # values of a field, to judge what arrays they may be
-_EXAMPLE_BYTES = 4 << 20  # of records are read to find a value of each field to show
 
 
 @dataclass(frozen=True)

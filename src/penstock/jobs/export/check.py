@@ -70,6 +70,9 @@ _SMALLEST: Final = 1e-30  # instead of 0, which nothing is relative to
 _Answers = Mapping[str, list[NDArray[Any]]]
 _Steps = Mapping[str, NDArray[np.float64]]
 """What a difference of one pixel value is in the units of the model's input, by input and channel."""
+# Run as a program and never imported, as it imports TensorFlow, and must not import Penstock.
+_SCRIPT: Final = Path(str(files("penstock.export") / "serve_rows.py"))
+_REQUESTS: Final = "requests.json"
 
 
 @dataclass(frozen=True)
@@ -278,11 +281,6 @@ def _make_error(
         got=f"{differences[worst]:.3g} ({cause})",
         advice="Nothing was written. Without the check: `check=False`.",
     )
-
-
-# Run as a program and never imported, as it imports TensorFlow, and must not import Penstock.
-_SCRIPT: Final = Path(str(files("penstock.export") / "serve_rows.py"))
-_REQUESTS: Final = "requests.json"
 
 
 class ServedModel:

@@ -49,6 +49,11 @@ FILE: Final = "rows.tfrecord"
 ANSWERS: Final = "answers.npz"
 _SCHEMA: Final = "schema.json"
 _ADVICE: Final = "Pass other data: `check_data=DATA`; or leave out the check: `check=False`."
+IMAGES: Final = "images.tfrecord"
+"""Name of the file of rows."""
+
+_REDUCED: Final = 3  # an image this many times as large as the output is decoded at a reduced size
+_MOST_PIXELS: Final = 4_000_000  # of a made image
 
 
 @dataclass(frozen=True)
@@ -132,13 +137,6 @@ def _choose_data(run: Run, recipe: Recipe, data: object) -> Sequence[object]:
         ) from error
     names = dict.fromkeys((*USUAL_SPLITS, "train", *dataset.splits))
     return [dataset[name] for name in names if name in dataset and len(dataset[name])]
-
-
-IMAGES: Final = "images.tfrecord"
-"""Name of the file of rows."""
-
-_REDUCED: Final = 3  # an image this many times as large as the output is decoded at a reduced size
-_MOST_PIXELS: Final = 4_000_000  # of a made image
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ WITHOUT_LABELS: Final = "For data without labels: penstock predict RUN DATA, in 
 """Advice for an evaluation on data without labels."""
 
 _MOST_LISTED: Final = 8
+ROW: Final = "row"
+"""Name of the column with the row numbers, from 0, if the data has no id."""
 
 
 def can_lack(inputs: Pipeline, name: str) -> bool:
@@ -182,10 +184,6 @@ def _stand_in(field: Field) -> Column:
     if field.default is None:
         column = column.take(np.empty(0, np.int64)).pad(1).without_mask()
     return _as_stored(field, column)
-
-
-ROW: Final = "row"
-"""Name of the column with the row numbers, from 0, if the data has no id."""
 
 
 @dataclass(frozen=True)

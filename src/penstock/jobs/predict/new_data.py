@@ -46,6 +46,9 @@ from penstock.source.recognition import is_dataset
 from penstock.storage.paths import find_files, find_matches
 from penstock.transform.pipeline import Pipeline
 
+_BLOCK_ROWS: Final = 8192
+_BLOCK_BYTES: Final = 16 << 20
+
 
 def open_new_data(
     data: object,
@@ -153,10 +156,6 @@ def _is_paths(data: Any) -> bool:
     """Whether data is a path, or several."""
     given = data if isinstance(data, list | tuple) else [data]
     return all(isinstance(each, str | os.PathLike) for each in given)
-
-
-_BLOCK_ROWS: Final = 8192
-_BLOCK_BYTES: Final = 16 << 20
 
 
 class NewRecords:

@@ -32,6 +32,10 @@ from penstock.storage.store_path import AnyPath, as_path
 from penstock.training.run import Run
 
 _log = logging.getLogger("penstock")
+Answer: TypeAlias = Callable[
+    [Iterator[ModelBatch]], Iterator[tuple[ModelBatch, Mapping[str, NDArray[Any]] | None]]
+]
+"""Yields batches in order, each with its predictions, or None if no row is left in it."""
 
 
 @dataclass(frozen=True)
@@ -141,12 +145,6 @@ def run_prediction(
             take(batch)
     remove_saved()  # not before the output is complete: writing its end may fail as well
     return work.summarize(path, pa.Table.from_batches(held, answers.schema) if write is None else None)
-
-
-Answer: TypeAlias = Callable[
-    [Iterator[ModelBatch]], Iterator[tuple[ModelBatch, Mapping[str, NDArray[Any]] | None]]
-]
-"""Yields batches in order, each with its predictions, or None if no row is left in it."""
 
 
 def _open_engine(

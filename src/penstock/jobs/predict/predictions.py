@@ -28,6 +28,12 @@ from penstock.storage.paths import locate
 from penstock.storage.store_path import AnyPath
 
 _Array = Any
+HEAD_ROWS: Final = 10
+"""Number of rows that are shown."""
+
+_MOST_COLUMNS: Final = 8
+_MOST_CHARS: Final = 24
+_MOST_NAME_CHARS: Final = 40
 
 
 class Answer:
@@ -133,14 +139,6 @@ def _floats(values: NDArray[np.float32]) -> _Array:
 
 def _word(label: object) -> str:
     return label.decode(errors="backslashreplace") if isinstance(label, bytes) else str(label)
-
-
-HEAD_ROWS: Final = 10
-"""Number of rows that are shown."""
-
-_MOST_COLUMNS: Final = 8
-_MOST_CHARS: Final = 24
-_MOST_NAME_CHARS: Final = 40
 
 
 @dataclass(frozen=True)

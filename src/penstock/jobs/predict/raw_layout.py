@@ -34,6 +34,17 @@ from penstock.storage.store_path import AnyPath
 from penstock.training.recorded_data import RecordedData
 from penstock.transform.pipeline import Pipeline
 
+IMAGE: Final = "image"
+"""Name of the column of images, if the data has only images."""
+
+HEAVY: Final = ("image", "bytes")
+"""Types of fields whose values may be large, and may be given as paths of files."""
+
+_TYPED: Final = ("number", "category", "date", "text")
+_OPEN: Final = ("text", "empty")  # kinds of columns that have several representations
+_TIMES: Final[tuple[Representation, ...]] = ("date", "time")
+_MOST_NAMED: Final = 3
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -116,18 +127,6 @@ def _find_manifest(data: AnyPath | list[AnyPath] | None) -> Manifest | None:
         return None if data is None or isinstance(data, list) else load_manifest(data)
     except (PenstockError, OSError):
         return None  # a run can be used without its data set
-
-
-IMAGE: Final = "image"
-"""Name of the column of images, if the data has only images."""
-
-HEAVY: Final = ("image", "bytes")
-"""Types of fields whose values may be large, and may be given as paths of files."""
-
-_TYPED: Final = ("number", "category", "date", "text")
-_OPEN: Final = ("text", "empty")  # kinds of columns that have several representations
-_TIMES: Final[tuple[Representation, ...]] = ("date", "time")
-_MOST_NAMED: Final = 3
 
 
 @dataclass(frozen=True)

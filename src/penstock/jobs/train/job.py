@@ -20,6 +20,9 @@ from penstock.settings.training import TrainCall
 from penstock.training.run_config import RunConfig, is_model_function
 from penstock.training.run_files import CONFIG_NAME, DATA_NAME, read_config
 
+_SEVERAL: Final = ("ensemble", "folds")
+"""Options that train several models."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TrainJob:
@@ -51,10 +54,6 @@ class TrainJob:
     def with_options(self, **changes: Any) -> TrainJob:
         """Return the job with other options."""
         return replace(self, options=self.options.replace(**changes))
-
-
-_SEVERAL: Final = ("ensemble", "folds")
-"""Options that train several models."""
 
 
 def check_job(job: TrainJob, folder: Path) -> None:

@@ -31,6 +31,10 @@ from penstock.settings.loading import GraphOptions
 from penstock.storage.paths import PathLike
 from penstock.transform.pipeline import Pipeline
 
+_KIND_TYPES = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
+# Types that tf.io.decode_raw does not support, with a supported type of the same size.
+_DECODED_AS = {"uint32": "int32", "uint64": "int64"}
+
 
 def write_graph(
     paths: PathLike | Iterable[PathLike],
@@ -66,11 +70,6 @@ def choose_split(dataset: Dataset) -> str:
     got = ", ".join(map(show, names)) or "none"
     expected = "a split named 'train', or only one split"
     raise OptionError("splits", expected=expected, got=got, advice="Choose a split: `split=NAME`.")
-
-
-_KIND_TYPES = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
-# Types that tf.io.decode_raw does not support, with a supported type of the same size.
-_DECODED_AS = {"uint32": "int32", "uint64": "int64"}
 
 
 def write_parser(schema: Schema, payload: Payload) -> str:
