@@ -182,6 +182,11 @@ class PeekedSource:
         nulls: dict[str, RawColumn] = dict.fromkeys(self._absent, pa.nulls(block.num_rows))
         return replace(block, columns={**block.columns, **nulls})
 
+    def hash_ahead(self) -> None:
+        """Begin what `provenance` needs besides the rows, while they are read, if the source can."""
+        if (begin := getattr(self._source, "hash_ahead", None)) is not None:
+            begin()
+
     def blocks(self) -> Iterator[Block]:
         """Yield the rows from the first to the last."""
         if self._rest is None:

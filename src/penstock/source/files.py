@@ -5,7 +5,6 @@ In: paths. Out: blocks, each of one file, and the provenance of the files for th
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -25,6 +24,7 @@ from penstock.source.arrow_schema import check_names, declare_schema, plain_sche
 from penstock.source.block import Block
 from penstock.source.csv import CsvFile
 from penstock.source.cutter import BlockRows, cut_tables
+from penstock.source.file_digests import FileDigests
 from penstock.source.jsonl import JsonlFile
 from penstock.source.recognition import FileKind, find_kind, is_packed_name, split_member
 from penstock.source.table_copy import TableCopy, is_spooled, naming_originals
@@ -72,6 +72,9 @@ def open_file(path: Path, options: TextFiles) -> TableFile:
     return READERS[find_kind(path, options)](path, options)
 
 
+_HASHED_AHEAD: Final = 1 << 20  # smaller files are hashed in less time than a thread takes
+
+
 class FilesSource:
     """Files of rows, in the given order.
 
@@ -100,7 +103,6 @@ class FilesSource:
         self.forms: Mapping[str, Representation] = forms or {}
         self._notes = notes
         self._rows: dict[Path, int] = {}
-        self._digests: dict[Path, str] = {}
         self._paths = list(paths)
         for path in paths:  # before the first of them is copied
             if is_url(path) and not is_packed_name(path.name):
@@ -120,6 +122,7 @@ class FilesSource:
     def _unpack(self, paths: Sequence[Path]) -> None:
         self._stored = [split_member(path)[0] for path in paths]
         self._identities = [OpenFile(path).identity for path in self._stored]
+        self._digests = FileDigests(self._stored)
         self._unpacked = [UnpackedTable(path) if is_packed(path) else None for path in paths]
 
     def _open(self, options: TextFiles) -> None:
@@ -235,11 +238,15 @@ class FilesSource:
             advice = "If that line is a row, use `header='none'`."
         return SourceError(what, path=file.path, expected="at least one row", got="none", advice=advice)
 
+    def hash_ahead(self) -> None:
+        """Begin to hash the files for `provenance`, in a thread, while their rows are read."""
+        if (self.num_bytes or 0) >= _HASHED_AHEAD:
+            self._digests.begin()
+
     def provenance(self) -> list[dict[str, Any]]:
         """Return name, size, SHA-256 and rows of each file; hashing reads each file once."""
         for _ in call_all([copy.check_unchanged for copy in self._copies if copy.is_copy]):
             pass
-        names = _relative_names(self._paths)
         return [
             {
                 "name": name,
@@ -248,17 +255,14 @@ class FilesSource:
                 "rows": self._rows.get(file.path, file.num_rows),
             }
             for name, file, stored, identity in zip(
-                names, self._files, self._stored, self._identities, strict=True
+                _relative_names(self._paths), self._files, self._stored, self._identities, strict=True
             )
         ]
 
     def _digest(self, path: Path, identity: FileIdentity) -> str:
-        if path not in self._digests:
-            with path.open("rb") as file:
-                digest = hashlib.file_digest(file, "sha256").hexdigest()
-            OpenFile(path).check_untouched(identity)
-            self._digests[path] = digest
-        return self._digests[path]
+        digest = self._digests.find(path)
+        OpenFile(path).check_untouched(identity)
+        return digest
 
 
 def _find_folder(table: TableCopy, stored: Path) -> str:

@@ -57,6 +57,7 @@ class RawSource:
 
     def blocks(self) -> Iterator[RawRows]:
         """Yield the rows, in smaller blocks if images are resized, as those stay in memory until written."""
+        self._source.hash_ahead()
         for block in self._source.blocks():
             pieces = block.cut(_RESIZED_ROWS) if self._is_resized else (block,)
             yield from (RawRows(piece, self._raw) for piece in pieces)
