@@ -1,4 +1,6 @@
 // What Python sees of texts and of values that have numbers. See src/penstock/_native.pyi.
+#include <nanobind/stl/vector.h>
+
 #include "bind/numpy.h"
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "text/row_cutter.h"
 #include "text/tokens.h"
 #include "text/vocabulary.h"
 
@@ -201,9 +204,25 @@ struct SharedCounter {
   }
 };
 
+// The offsets at which ranges of rows end in the next piece of a text.
+std::vector<uint64_t> scan_piece(RowCutter& cutter, nb::handle data) {
+  const BytesView piece(data);
+  std::vector<uint64_t> ends;
+  nb::gil_scoped_release unlocked;
+  cutter.scan(piece.span(), ends);
+  return ends;
+}
+
 }  // namespace
 
 void bind_text(nb::module_& m) {
+  nb::class_<RowCutter>(m, "RowCutter")
+      .def(nb::init<uint8_t, uint64_t, uint64_t>(), "delimiter"_a, "rows_per_range"_a, "start"_a)
+      .def("scan", &scan_piece, "piece"_a)
+      .def_prop_ro("num_rows", &RowCutter::num_rows)
+      .def_prop_ro("is_quoted", &RowCutter::is_quoted)
+      .def_prop_ro("longest_row", &RowCutter::longest_row);
+
   nb::class_<Vocabulary>(m, "Vocabulary")
       .def("__init__", &make_vocabulary, "values"_a)
       .def("__len__", &Vocabulary::size)

@@ -5,15 +5,19 @@ Every source yields its rows as `Block`s in the order of the data.
 
 from __future__ import annotations
 
+import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from penstock.foundation.process import count_cores
 from penstock.schema.declaration import Representation
 from penstock.schema.field import Field
 from penstock.storage.named_files import NamedFiles
@@ -33,6 +37,32 @@ BLOCK_BYTES = 32 << 20
 LARGE_BYTES = 4096
 """Byte strings of at least this size are not copied into Arrow arrays, but stay objects until they are
 written."""
+
+
+class LazyColumns(Mapping[str, RawColumn]):
+    """Columns that the thread which needs them first reads."""
+
+    def __init__(self, names: Sequence[str], read: Callable[[], Mapping[str, RawColumn]]) -> None:
+        self._names = names
+        self._read = read
+        self._columns: Mapping[str, RawColumn] | None = None
+        self._lock = threading.Lock()
+
+    def load(self) -> Mapping[str, RawColumn]:
+        """Return the columns."""
+        with self._lock:
+            if self._columns is None:
+                self._columns = self._read()
+            return self._columns
+
+    def __getitem__(self, name: str) -> RawColumn:
+        return self.load()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True)
@@ -142,6 +172,8 @@ plan."""
 class PeekedSource:
     """A source whose first blocks are already read; it is a `Source` too.
 
+    The columns of other blocks may be read, and their errors be raised, by the threads that need them.
+
     Attributes:
         head: First blocks of the source.
         is_whole: Whether the source has no other blocks.
@@ -158,7 +190,9 @@ class PeekedSource:
         self.forms: Mapping[str, Representation] = source.forms
         self._source = source
         self._absent: tuple[str, ...] = ()
-        self._rest: Iterator[Block] | None = source.blocks()
+        if (defer := getattr(source, "defer_columns", None)) is not None:
+            defer()
+        self._rest: Iterator[Block] | None = _load_first(source.blocks())
         self.head, self.is_whole = _take_head(self._rest)
 
     @property
@@ -201,6 +235,22 @@ class PeekedSource:
     def provenance(self) -> list[dict[str, Any]]:
         """Return the origin of the rows as JSON."""
         return self._source.provenance()
+
+
+def _load_first(blocks: Iterator[Block]) -> Iterator[Block]:
+    """Yield all blocks; threads read the columns of the first ones, if that is still to be done."""
+    first = []
+    num_rows = 0
+    for block in blocks:
+        first.append(block)
+        num_rows += block.num_rows
+        if num_rows >= HEAD_ROWS or not isinstance(block.columns, LazyColumns):
+            break
+    if len(first) > 1:
+        with ThreadPoolExecutor(min(len(first), count_cores()), thread_name_prefix="penstock-head") as pool:
+            # An error is raised again when the columns are needed.
+            wait([pool.submit(each.columns.load) for each in first if isinstance(each.columns, LazyColumns)])
+    yield from chain(first, blocks)
 
 
 def _take_head(blocks: Iterator[Block]) -> tuple[tuple[Block, ...], bool]:

@@ -2,13 +2,13 @@
 
 In: a path. Out: tables of strings, null for a missing cell. pyarrow parses the file; an exact scanner finds
 what pyarrow does not report: unclosed quotes, and the line of an error. A NUL is a character of its cell.
-Blank lines are not rows, even in a file with one column.
+Blank lines are not rows, even in a file with one column. Plain files can be parsed in ranges by any thread.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -20,8 +20,10 @@ from penstock.foundation.wording import argument
 from penstock.settings.groups import TextFiles
 from penstock.source.arrow_schema import check_names, open_arrow
 from penstock.source.csv_dialect import DELIMITERS, CsvDialect, open_text, show_delimiter
+from penstock.source.csv_ranges import CsvRange, cut_ranges
 from penstock.source.csv_scanner import MAX_ROW_BYTES, ScannedRow, count_lines, scan_rows, split_cells
 from penstock.source.text_file import BYTE_ORDER_MARK, ChunkFile, TextFile
+from penstock.storage.open_file import OpenFile
 
 
 def find_fault(
@@ -100,6 +102,7 @@ class Header(NamedTuple):
         cells: Cells of the line.
         names: Names of the columns; a column without a name is named by its number.
         num_bytes: Length of the line in bytes.
+        end: Offset of its line end; 0 if the line is a row.
         notes: Notes about columns without a name and about a delimiter that seems wrong.
         is_alone: Whether no row follows a line of names.
     """
@@ -107,6 +110,7 @@ class Header(NamedTuple):
     cells: tuple[str, ...]
     names: tuple[str, ...]
     num_bytes: int
+    end: int
     notes: tuple[str, ...]
     is_alone: bool
 
@@ -150,7 +154,7 @@ def read_header(text: TextFile, dialect: CsvDialect, options: TextFiles) -> Head
         )
     if options.header == "none":
         numbered = tuple(f"column_{number}" for number in range(1, len(cells) + 1))
-        return Header(cells, numbered, len(row.text), (), is_alone=False)
+        return Header(cells, numbered, len(row.text), 0, (), is_alone=False)
     if len(cells) == 1 and options.delimiter is None:
         _check_delimiter(text, row, cells[0], delimiter)
     # pandas writes an index without a name.
@@ -173,7 +177,7 @@ def read_header(text: TextFile, dialect: CsvDialect, options: TextFiles) -> Head
             error.advice = "If the first line is a row, use `header='none'`."
             error.args = (str(error),)
         raise
-    return Header(cells, unique, len(row.text), notes, is_alone)
+    return Header(cells, unique, len(row.text), row.offset + len(row.text), notes, is_alone)
 
 
 def _check_delimiter(text: TextFile, row: ScannedRow, cell: str, delimiter: bytes) -> None:
@@ -249,6 +253,47 @@ class CsvFile:
                 if "straddling" not in str(error) or piece_bytes >= MAX_ROW_BYTES:
                     raise self._explain(error) from None
 
+    def ranges(self) -> Iterator[CsvRange | None]:
+        """Yield ranges of the file with the rows of a block each; None: `tables` must read the other rows.
+
+        Those are all rows of files that are compressed, in another encoding, with comments, with spaces after
+        delimiters or with short rows to fill; and the rows from a long one or an unclosed quote on.
+        """
+        if self.header.is_alone:
+            return iter(())
+        if not self._text.is_plain or self._options.short_rows == "fill":
+            return iter((None,))
+        return cut_ranges(OpenFile(self.path), self.header.end, self._delimiter, len(self.header.names))
+
+    def parse(self, found: CsvRange) -> pa.Table:
+        """Return the rows of a range; any number of threads can call it."""
+        data = OpenFile(self.path).read(found.begin, found.end - found.begin)
+        try:
+            table = pyarrow.csv.read_csv(
+                pa.BufferReader(data),
+                read_options=pyarrow.csv.ReadOptions(
+                    use_threads=False, block_size=len(data) + 1, column_names=list(self.header.names)
+                ),
+                parse_options=self._parse_options(),
+                convert_options=self._convert_options(self.header.names),
+            )
+        except pa.ArrowInvalid as error:
+            raise self._explain(error) from None
+        if table.num_rows != found.num_rows:
+            raise self._explain(ValueError(f"expected {found.num_rows} rows, got {table.num_rows}"))
+        return table
+
+    def _parse_options(self) -> pyarrow.csv.ParseOptions:
+        return pyarrow.csv.ParseOptions(delimiter=self._delimiter.decode(), newlines_in_values=True)
+
+    def _convert_options(self, names: Iterable[str]) -> pyarrow.csv.ConvertOptions:
+        return pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            null_values=list(self._options.missing),
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+
     def _parse(self, piece_bytes: int) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield batches with the position in the file."""
         fills = self._options.short_rows == "fill"
@@ -263,16 +308,9 @@ class CsvFile:
                 read_options=pyarrow.csv.ReadOptions(
                     block_size=piece_bytes, column_names=None if self._has_header else list(self.header.names)
                 ),
-                parse_options=pyarrow.csv.ParseOptions(
-                    delimiter=self._delimiter.decode(), newlines_in_values=True
-                ),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(
-                        self.header.cells if self._has_header else self.header.names, pa.string()
-                    ),
-                    null_values=list(self._options.missing),
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=False,
+                parse_options=self._parse_options(),
+                convert_options=self._convert_options(
+                    self.header.cells if self._has_header else self.header.names
                 ),
             ):
                 last = batch if batch.num_rows else last
@@ -300,7 +338,7 @@ class CsvFile:
     def _find_fault(self) -> SourceError | None:
         fills = self._options.short_rows == "fill"
         return find_fault(
-            self._text,
+            open_text(self.path, self._options)[0],  # another thread may read `_text`
             self._delimiter,
             len(self.header.cells),
             fills_short=fills,

@@ -26,7 +26,7 @@ class BlockRows(NamedTuple):
         is_copy: Whether an array is a copy, rather than a view of the given data.
     """
 
-    columns: dict[str, RawColumn]
+    columns: Mapping[str, RawColumn]
     num_rows: int
     num_bytes: int
     is_copy: bool

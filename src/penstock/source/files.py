@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -20,12 +20,20 @@ from penstock.schema.field import Field
 from penstock.settings.groups import TextFiles
 from penstock.source.archive import UnpackedTable, is_packed
 from penstock.source.arrow_files import IpcFile, ParquetFile
-from penstock.source.arrow_schema import check_names, declare_schema, plain_schema, read_carried
-from penstock.source.block import Block
+from penstock.source.arrow_schema import (
+    check_names,
+    declare_schema,
+    plain_schema,
+    read_carried,
+    to_column,
+)
+from penstock.source.block import Block, LazyColumns, RawColumn
 from penstock.source.csv import CsvFile
+from penstock.source.csv_ranges import CsvRange
 from penstock.source.cutter import BlockRows, cut_tables
 from penstock.source.file_digests import FileDigests
 from penstock.source.jsonl import JsonlFile
+from penstock.source.read_ahead import read_ahead
 from penstock.source.recognition import FileKind, find_kind, is_packed_name, split_member
 from penstock.source.table_copy import TableCopy, is_spooled, naming_originals
 from penstock.source.webdataset import KEY, WebDatasetFile, share_columns
@@ -72,7 +80,9 @@ def open_file(path: Path, options: TextFiles) -> TableFile:
     return READERS[find_kind(path, options)](path, options)
 
 
-_HASHED_AHEAD: Final = 1 << 20  # smaller files are hashed in less time than a thread takes
+_RANGES_AHEAD: Final = 16  # numbers, not rows
+_READ_AHEAD: Final = 4 << 20
+_HASHED_AHEAD: Final = 1 << 20  # smaller files are hashed in less time than a thread takes to begin
 
 
 class FilesSource:
@@ -102,6 +112,7 @@ class FilesSource:
         self.declared: Mapping[str, Field] = declared or {}
         self.forms: Mapping[str, Representation] = forms or {}
         self._notes = notes
+        self._is_deferred = False
         self._rows: dict[Path, int] = {}
         self._paths = list(paths)
         for path in paths:  # before the first of them is copied
@@ -191,6 +202,10 @@ class FilesSource:
             schema = _unify(schema, found, file.path)
         return schema
 
+    def defer_columns(self) -> None:
+        """Let the threads that need the columns of a block read them, where that is possible."""
+        self._is_deferred = True
+
     def blocks(self) -> Iterator[Block]:
         """Yield the rows of one file after the other."""
         with naming_originals(self._originals):
@@ -205,8 +220,9 @@ class FilesSource:
         for file, identity, copy, stored in origins:
             path, origin, row_in_file = file.path, copy.path, 0
             share = identity.size / max(1, path.stat().st_size)  # of an unpacked file, less than 1
-            OpenFile(stored).check_untouched(identity)
-            for piece in _name_row_without_memory(path, cut_tables(_as_schema(file, schema))):
+            check = partial(_check_untouched, stored, identity)
+            check()
+            for piece in _name_row_without_memory(path, self._cut(file, schema, check)):
                 yield Block(
                     first_row,
                     piece.num_rows,
@@ -222,10 +238,44 @@ class FilesSource:
                 )
                 first_row += piece.num_rows
                 row_in_file += piece.num_rows
-            OpenFile(stored).check_untouched(identity)
+            check()
             self._rows[path] = row_in_file
         if not first_row:
             raise self._refuse_empty()
+
+    def _cut(self, file: TableFile, schema: pa.Schema, check: Callable[[], None]) -> Iterator[BlockRows]:
+        """Yield the rows of a file as blocks.
+
+        `check`: checks that the file has not changed, also after threads have read parts of it.
+        """
+        num_rows = num_bytes = 0
+        if isinstance(file, CsvFile) and self.is_csv:
+            ranges = file.ranges()
+            for found in (
+                read_ahead(ranges, _RANGES_AHEAD) if file.path.stat().st_size >= _READ_AHEAD else ranges
+            ):
+                if found is None:
+                    break
+                columns = LazyColumns(schema.names, partial(self._parse, file, found, schema.names, check))
+                if not self._is_deferred:
+                    columns.load()
+                yield BlockRows(columns, found.num_rows, found.end - num_bytes, is_copy=True)
+                num_rows += found.num_rows
+                num_bytes = found.end
+            else:
+                return
+        yield from cut_tables(_leave_out(_as_schema(file, schema), num_rows, num_bytes))
+
+    def _parse(
+        self, file: CsvFile, found: CsvRange, names: Sequence[str], check: Callable[[], None]
+    ) -> dict[str, RawColumn]:
+        """Return the columns of a range of a CSV file."""
+        with naming_originals(self._originals):
+            try:
+                table = file.parse(found)
+            finally:
+                check()
+            return {name: to_column(table.column(name)) for name in names}
 
     def _refuse_empty(self) -> SourceError:
         file = self._files[0]
@@ -261,8 +311,26 @@ class FilesSource:
 
     def _digest(self, path: Path, identity: FileIdentity) -> str:
         digest = self._digests.find(path)
-        OpenFile(path).check_untouched(identity)
+        _check_untouched(path, identity)
         return digest
+
+
+def _check_untouched(path: Path, identity: FileIdentity) -> None:
+    OpenFile(path).check_untouched(identity)
+
+
+def _leave_out(
+    tables: Iterator[tuple[pa.Table, int]], num_rows: int, num_bytes: int
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield tables without their first rows, and their sizes without the first bytes."""
+    position = 0
+    for table, size in tables:
+        position += size
+        known = min(num_rows, table.num_rows)
+        num_rows -= known
+        if known < table.num_rows:
+            yield table.slice(known), max(0, position - num_bytes)
+            num_bytes = max(position, num_bytes)
 
 
 def _find_folder(table: TableCopy, stored: Path) -> str:
