@@ -1,4 +1,4 @@
-"""The compiled core for writing and statistics: a part of `penstock._native`, which has all these names."""
+"""The compiled core for raw data, writing and statistics: part of `penstock._native`, which has them."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias
@@ -7,6 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 _Buffer: TypeAlias = bytes | bytearray | memoryview
+
+# Raw data: where ranges of rows of a CSV text end, which comes in pieces; `start`: offset of the first
+class RowCutter:
+    def __init__(self, delimiter: int, rows_per_range: int, start: int) -> None: ...
+    # Offsets of the ends of ranges that are in the piece
+    def scan(self, piece: _Buffer) -> list[int]: ...
+    # Rows since the end of the last range; whether the text so far ends inside of quotes
+    @property
+    def num_rows(self) -> int: ...
+    @property
+    def is_quoted(self) -> bool: ...
+    @property
+    def longest_row(self) -> int: ...
 
 # Writing: what encode/ and shards/ ask of the core. Hashes are part of the format and never change.
 def hash_bytes(data: _Buffer) -> int: ...
