@@ -14,7 +14,7 @@ import pytest
 
 import penstock as ps
 from penstock.shards.sort import row_store, spill
-from penstock.source import arrow_files, cutter
+from penstock.source import arrow_files, csv_ranges, cutter
 from staged_writing import fingerprint
 
 NUM_ROWS = 12_000  # above the number that is split by rank
@@ -98,7 +98,7 @@ def _digest(folder):
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_conversion_of_raw_files_gives_the_same_bytes_for_any_threads_and_memory(tmp_path, monkeypatch, name):
-    for module in (cutter, arrow_files):
+    for module in (cutter, csv_ranges, arrow_files):
         monkeypatch.setattr(module, "BLOCK_ROWS", 1024)
     source = SOURCES[name](tmp_path)
     found = []

@@ -91,7 +91,8 @@ def test_file_in_ranges_has_the_blocks_and_errors_of_a_file_that_is_read_as_a_wh
     path.write_bytes(data)
     given_options = TextFiles(**options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cutter, "BLOCK_ROWS", num_rows)
+        for module in (cutter, csv_ranges):
+            patch.setattr(module, "BLOCK_ROWS", num_rows)
         patch.setattr(csv_ranges, "_READ_BYTES", num_bytes)
         patch.setattr(files, "_READ_AHEAD", 20)
         in_ranges, end = read(path, given_options)
@@ -106,8 +107,9 @@ def test_blocks_of_rows_that_are_too_large_are_cut_as_ever(tmp_path, monkeypatch
     path = tmp_path / "a.csv"
     lines = (f"{row},{'x' * (row % 50 if row < 900 else 40 + row % 500)}\n" for row in range(1500))
     path.write_text("a,b\n" + "".join(lines))
-    monkeypatch.setattr(cutter, "BLOCK_ROWS", 64)
-    monkeypatch.setattr(cutter, "BLOCK_BYTES", limit)
+    for module in (cutter, csv_ranges):
+        monkeypatch.setattr(module, "BLOCK_ROWS", 64)
+        monkeypatch.setattr(module, "BLOCK_BYTES", limit)
     monkeypatch.setattr(csv_ranges, "_READ_BYTES", 1000)
     in_ranges, end = read(path, TextFiles())
     asked = []

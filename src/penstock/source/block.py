@@ -44,15 +44,16 @@ class LazyColumns(Mapping[str, RawColumn]):
 
     def __init__(self, names: Sequence[str], read: Callable[[], Mapping[str, RawColumn]]) -> None:
         self._names = names
-        self._read = read
-        self._columns: Mapping[str, RawColumn] | None = None
+        self._read: Callable[[], Mapping[str, RawColumn]] | None = read
+        self._columns: Mapping[str, RawColumn] = {}
         self._lock = threading.Lock()
 
     def load(self) -> Mapping[str, RawColumn]:
         """Return the columns."""
         with self._lock:
-            if self._columns is None:
+            if self._read is not None:
                 self._columns = self._read()
+                self._read = None  # it holds an open file
             return self._columns
 
     def __getitem__(self, name: str) -> RawColumn:

@@ -267,10 +267,10 @@ class CsvFile:
 
     def parse(self, found: CsvRange) -> pa.Table:
         """Return the rows of a range; any number of threads can call it."""
-        data = OpenFile(self.path).read(found.begin, found.end - found.begin)
+        data = found.read()
         try:
             table = pyarrow.csv.read_csv(
-                pa.BufferReader(data),
+                pa.BufferReader(data),  # type: ignore[arg-type]
                 read_options=pyarrow.csv.ReadOptions(
                     use_threads=False, block_size=len(data) + 1, column_names=list(self.header.names)
                 ),

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from penstock import _native
-from penstock.source import cutter
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
 from penstock.source.text_file import BYTE_ORDER_MARK
 from penstock.storage.open_file import OpenFile
 
@@ -29,9 +29,14 @@ class CsvRange(NamedTuple):
     Without a line end, Arrow would remove a byte order mark that belongs to the first cell.
     """
 
+    file: OpenFile
     begin: int
     end: int
     num_rows: int
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        return self.file.read(self.begin, self.end - self.begin)
 
 
 def cut_ranges(file: OpenFile, begin: int, delimiter: bytes, num_columns: int) -> Iterator[CsvRange | None]:
@@ -41,27 +46,27 @@ def cut_ranges(file: OpenFile, begin: int, delimiter: bytes, num_columns: int) -
     """
     has_mark = begin == 0 and file.read(0, len(BYTE_ORDER_MARK)) == BYTE_ORDER_MARK
     position = len(BYTE_ORDER_MARK) if has_mark else begin
-    rows = _native.RowCutter(delimiter[0], cutter.BLOCK_ROWS, position)
+    rows = _native.RowCutter(delimiter[0], BLOCK_ROWS, position)
     while piece := file.read(position, _READ_BYTES):
         position += len(piece)
         ends = rows.scan(piece)
         is_certain = rows.longest_row <= _LONG_ROW_BYTES
         for end in ends:
-            is_certain = is_certain and _is_block(end - begin, cutter.BLOCK_ROWS, num_columns)
+            is_certain = is_certain and _is_block(end - begin, BLOCK_ROWS, num_columns)
             if is_certain:
-                yield CsvRange(begin, end, cutter.BLOCK_ROWS)
+                yield CsvRange(file, begin, end, BLOCK_ROWS)
                 begin = end - 1
-        if not is_certain or position - begin > cutter.BLOCK_BYTES:
+        if not is_certain or position - begin > BLOCK_BYTES:
             yield None
             return
     if rows.is_quoted or not _is_block(position - begin, rows.num_rows, num_columns):
         yield None
     elif rows.num_rows:
-        yield CsvRange(begin, position, rows.num_rows)
+        yield CsvRange(file, begin, position, rows.num_rows)
 
 
 def _is_block(num_bytes: int, num_rows: int, num_columns: int) -> bool:
     """Return whether rows are not too large for one block, whatever tables they are read in."""
     num_chunks = num_bytes // _LONG_ROW_BYTES + 2
     per_column = _CELL_BYTES * num_rows + _CHUNK_BYTES * num_chunks + _COLUMN_BYTES
-    return num_bytes + num_columns * per_column <= cutter.BLOCK_BYTES
+    return num_bytes + num_columns * per_column <= BLOCK_BYTES

@@ -220,9 +220,8 @@ class FilesSource:
         for file, identity, copy, stored in origins:
             path, origin, row_in_file = file.path, copy.path, 0
             share = identity.size / max(1, path.stat().st_size)  # of an unpacked file, less than 1
-            check = partial(_check_untouched, stored, identity)
-            check()
-            for piece in _name_row_without_memory(path, self._cut(file, schema, check)):
+            _check_untouched(stored, identity)
+            for piece in _name_row_without_memory(path, self._cut(file, schema, stored, identity)):
                 yield Block(
                     first_row,
                     piece.num_rows,
@@ -238,16 +237,15 @@ class FilesSource:
                 )
                 first_row += piece.num_rows
                 row_in_file += piece.num_rows
-            check()
+            _check_untouched(stored, identity)
             self._rows[path] = row_in_file
         if not first_row:
             raise self._refuse_empty()
 
-    def _cut(self, file: TableFile, schema: pa.Schema, check: Callable[[], None]) -> Iterator[BlockRows]:
-        """Yield the rows of a file as blocks.
-
-        `check`: checks that the file has not changed, also after threads have read parts of it.
-        """
+    def _cut(
+        self, file: TableFile, schema: pa.Schema, stored: Path, identity: FileIdentity
+    ) -> Iterator[BlockRows]:
+        """Yield the rows of a file as blocks; `stored` is the file, or the archive that it comes from."""
         num_rows = num_bytes = 0
         if isinstance(file, CsvFile) and self.is_csv:
             ranges = file.ranges()
@@ -256,7 +254,7 @@ class FilesSource:
             ):
                 if found is None:
                     break
-                columns = LazyColumns(schema.names, partial(self._parse, file, found, schema.names, check))
+                columns = LazyColumns(schema.names, partial(self._parse, file, found, stored, identity))
                 if not self._is_deferred:
                     columns.load()
                 yield BlockRows(columns, found.num_rows, found.end - num_bytes, is_copy=True)
@@ -267,15 +265,16 @@ class FilesSource:
         yield from cut_tables(_leave_out(_as_schema(file, schema), num_rows, num_bytes))
 
     def _parse(
-        self, file: CsvFile, found: CsvRange, names: Sequence[str], check: Callable[[], None]
+        self, file: CsvFile, found: CsvRange, stored: Path, identity: FileIdentity
     ) -> dict[str, RawColumn]:
-        """Return the columns of a range of a CSV file."""
+        """Return the columns of a range of a CSV file; any thread can call it, at any time."""
         with naming_originals(self._originals):
             try:
                 table = file.parse(found)
             finally:
-                check()
-            return {name: to_column(table.column(name)) for name in names}
+                if stored == file.path:
+                    found.file.check_untouched(identity)
+            return {name: to_column(table.column(name)) for name in self.schema.names}
 
     def _refuse_empty(self) -> SourceError:
         file = self._files[0]
