@@ -247,10 +247,10 @@ def _load_first(blocks: Iterator[Block]) -> Iterator[Block]:
         num_rows += block.num_rows
         if num_rows >= HEAD_ROWS or not isinstance(block.columns, LazyColumns):
             break
-    if len(first) > 1:
-        with ThreadPoolExecutor(min(len(first), count_cores()), thread_name_prefix="penstock-head") as pool:
-            # An error is raised again when the columns are needed.
-            wait([pool.submit(each.columns.load) for each in first if isinstance(each.columns, LazyColumns)])
+    deferred = [each.columns for each in first if isinstance(each.columns, LazyColumns)]
+    if deferred:  # also a single one: in the main thread, pyarrow needs two more open files
+        with ThreadPoolExecutor(min(len(deferred), count_cores()), "penstock-head") as pool:
+            wait([pool.submit(each.load) for each in deferred])  # an error is raised when they are needed
     yield from chain(first, blocks)
 
 
