@@ -80,8 +80,9 @@ def open_file(path: Path, options: TextFiles) -> TableFile:
     return READERS[find_kind(path, options)](path, options)
 
 
+_READ_AHEAD: Final = 4 << 20  # smaller files are read in the thread that needs their rows
 _RANGES_AHEAD: Final = 16  # numbers, not rows
-_READ_AHEAD: Final = 4 << 20
+_BLOCKS_AHEAD: Final = 2
 _HASHED_AHEAD: Final = 1 << 20  # smaller files are hashed in less time than a thread takes to begin
 
 
@@ -249,9 +250,7 @@ class FilesSource:
         num_rows = num_bytes = 0
         if isinstance(file, CsvFile) and self.is_csv:
             ranges = file.ranges()
-            for found in (
-                read_ahead(ranges, _RANGES_AHEAD) if file.path.stat().st_size >= _READ_AHEAD else ranges
-            ):
+            for found in read_ahead(ranges, _RANGES_AHEAD) if identity.size >= _READ_AHEAD else ranges:
                 if found is None:
                     break
                 columns = LazyColumns(schema.names, partial(self._parse, file, found, stored, identity))
@@ -262,7 +261,9 @@ class FilesSource:
                 num_bytes = found.end
             else:
                 return
-        yield from cut_tables(_leave_out(_as_schema(file, schema), num_rows, num_bytes))
+        pieces = cut_tables(_leave_out(_as_schema(file, schema), num_rows, num_bytes))
+        is_ahead = isinstance(file, CsvFile | ParquetFile | IpcFile) and identity.size >= _READ_AHEAD
+        yield from read_ahead(pieces, _BLOCKS_AHEAD) if is_ahead else pieces
 
     def _parse(
         self, file: CsvFile, found: CsvRange, stored: Path, identity: FileIdentity
