@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from collections.abc import Sequence as SequenceOf
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -19,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from penstock.foundation.process import count_cores
 from penstock.plan.leakage import ComparableColumn, LeakageTarget
 from penstock.plan.lists import count_markers, drop_texts, survey_arrays, survey_lists, survey_objects
 from penstock.plan.profile import MISSING_MARKERS, ColumnProfile, SourceProfile, TextKind, TextProfile
@@ -39,6 +41,8 @@ from penstock.source.column import drop_missing_texts
 from penstock.storage.named_files import NamedFiles
 
 _NO_FOLDER: Final = NamedFiles()
+
+_THREADED_ROWS: Final = 10_000  # of fewer rows, columns are surveyed in less time than threads take
 
 MAX_FEW: Final = 16
 """Number of rows up to which plain Python is faster than Arrow."""
@@ -151,15 +155,17 @@ def survey_blocks(
     num_rows = sum(block.num_rows for block in blocks)
     files = blocks[0].files if blocks and blocks[0].reads_files else None
     known = words or {}
-    found = {
-        name: survey_column(
-            [block.columns[name] for block in blocks if block.num_rows],
-            files,
-            known.get(name),
-            numbers.get(name) if numbers else None,
-        )
-        for name in (blocks[0].columns if blocks else ())
-    }
+
+    def survey(name: str) -> SurveyedColumn:
+        parts = [block.columns[name] for block in blocks if block.num_rows]
+        return survey_column(parts, files, known.get(name), numbers.get(name) if numbers else None)
+
+    names = list(blocks[0].columns) if blocks else []
+    if num_rows < _THREADED_ROWS or len(names) == 1:
+        found = dict(zip(names, map(survey, names), strict=True))
+    else:
+        with ThreadPoolExecutor(count_cores(), "penstock-survey") as pool:
+            found = dict(zip(names, pool.map(survey, names), strict=True))
     for name in labels:
         if name in found and num_rows:
             parts = [block.columns[name] for block in blocks if block.num_rows]
