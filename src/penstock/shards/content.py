@@ -22,7 +22,7 @@ from penstock.foundation.thread_pool import OrderedResults
 from penstock.settings.conversion import ConvertOptions
 from penstock.shards.rejected_rows import Rejects
 from penstock.shards.row_work import RowWork, WorkedRows
-from penstock.shards.sha256 import digest_pieces, make_sha256
+from penstock.shards.sha256 import digest_parts, digest_pieces
 
 _PIECE_BYTES: Final = 1 << 20
 _MAX_PENDING: Final = 32  # pairs of pieces in flight: they keep the block alive that they are cut from
@@ -117,50 +117,54 @@ class _StreamHash:
     """
 
     def __init__(self, pool: ThreadPoolExecutor | None) -> None:
-        self._pairs = None if pool is None else OrderedResults[bytes](pool, _MAX_PENDING)
+        self._pieces = None if pool is None else OrderedResults[bytes](pool, _MAX_PENDING)
         self._outer = hashlib.sha256()
-        self._open = make_sha256()
+        self._open: list[memoryview] = []  # parts of the piece that is not complete
         self._num_open_bytes = 0
 
     def update(self, data: memoryview) -> None:
-        """Add bytes."""
+        """Add bytes, which must not change afterwards."""
         start = min(len(data), -self._num_open_bytes % _PIECE_BYTES)
         self._add_open(data[:start])
         stop = start + (len(data) - start) // _PIECE_BYTES * _PIECE_BYTES
         for first in range(start, stop, 2 * _PIECE_BYTES):
             ends = range(first + _PIECE_BYTES, min(first + 2 * _PIECE_BYTES, stop) + 1, _PIECE_BYTES)
-            self._add_pieces([data[end - _PIECE_BYTES : end] for end in ends])
+            self._submit(digest_pieces, [data[end - _PIECE_BYTES : end] for end in ends])
         self._add_open(data[stop:])
 
     def add_span(self, span: HashedSpan) -> None:
         """Add bytes whose complete pieces are already hashed."""
         self._add_open(memoryview(span.head))
+        self._drain()
         self._outer.update(span.digests)
         self._add_open(memoryview(span.tail))
 
     def finish(self) -> str:
         """Return the digest in hex; no bytes can be added afterwards."""
         self._close_piece()
+        self._drain()
         return self._outer.hexdigest()
 
-    def _add_pieces(self, pieces: list[memoryview]) -> None:
-        found = [digest_pieces(pieces)] if self._pairs is None else self._pairs.submit(digest_pieces, pieces)
-        for digests in found:
+    def _submit(self, digest: Callable[[list[memoryview]], bytes], parts: list[memoryview]) -> None:
+        for digests in [digest(parts)] if self._pieces is None else self._pieces.submit(digest, parts):
+            self._outer.update(digests)
+
+    def _drain(self) -> None:
+        """Take the digests of all pieces that were submitted."""
+        for digests in self._pieces.drain() if self._pieces is not None else ():
             self._outer.update(digests)
 
     def _add_open(self, part: memoryview) -> None:
         """Add bytes to the piece that is not complete."""
         if len(part):
-            self._open.update(part)
+            self._open.append(part)
             self._num_open_bytes += len(part)
             if self._num_open_bytes == _PIECE_BYTES:
                 self._close_piece()
 
     def _close_piece(self) -> None:
-        for digests in self._pairs.drain() if self._pairs is not None else ():
-            self._outer.update(digests)
-        self._outer.update(self._open.digest())
-        self._open, self._num_open_bytes = make_sha256(), 0
+        self._submit(digest_parts, self._open)
+        self._open, self._num_open_bytes = [], 0
 
 
 def read_content(

@@ -42,3 +42,11 @@ def digest_pieces(pieces: Sequence[memoryview]) -> bytes:
     hashes = [make_sha256() for _ in pieces]
     update_all(hashes, pieces)
     return b"".join(each.digest() for each in hashes)
+
+
+def digest_parts(parts: Sequence[memoryview]) -> bytes:
+    """Return the digest of one piece that is given in parts."""
+    found = make_sha256()
+    for part in parts:
+        found.update(part)
+    return found.digest()

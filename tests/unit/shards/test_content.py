@@ -1,5 +1,6 @@
 """The digest of a source: the same whether its streams are hashed by one process or in spans by several."""
 
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,4 +28,11 @@ def test_spans_that_are_hashed_apart_give_the_digest_of_the_whole(sizes):
         spans.add_spans(1, {"body": HashedSpan.of(data, offset)})
         offset += len(part)
     rejects = Rejects(BadRows())
-    assert spans.finish(rejects, []) == whole.finish(rejects, [])
+    expected = whole.finish(rejects, [])
+    with ThreadPoolExecutor(3) as pool:
+        threaded = ContentDigest(pool)
+        for part in parts:
+            for piece in np.array_split(part, 3):
+                threaded.add(SimpleNamespace(rows=[1], streams={"body": piece}))
+        assert threaded.finish(rejects, []).digest == expected.digest
+    assert spans.finish(rejects, []) == expected
