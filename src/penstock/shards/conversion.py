@@ -22,6 +22,7 @@ from penstock.errors import OptionError
 from penstock.format.entry import ShardEntry, SplitEntry
 from penstock.format.manifest import MANIFEST_NAME, Manifest, dump
 from penstock.format.tfds import TFDS_NAMES, describe_tfds
+from penstock.foundation.thread_pool import OrderedResults
 from penstock.foundation.wording import show
 from penstock.schema.schema import Schema
 from penstock.settings.conversion import ConvertOptions
@@ -70,6 +71,7 @@ class ConversionProgress:
 _MAX_HELD_BYTES = 64 << 20
 _MANY_SPLITS = 10
 _MAX_FINISHING = 2  # files that wait for the disk at the same time
+_MAX_MERGING: Final = 4  # blocks whose statistics wait to be merged
 
 OnProgress: TypeAlias = Callable[[ConversionProgress], None]
 MeasureShards: TypeAlias = Callable[[AnyPath, SplitEntry, Schema, int], dict[str, Any]]
@@ -135,6 +137,8 @@ class Conversion:
             num_targets=len(self._classes),
         )
         self._statistics = Statistics(work.schema)
+        self._merger = ThreadPoolExecutor(1, thread_name_prefix="penstock-statistics")
+        self._merging = OrderedResults[None](self._merger, _MAX_MERGING)
         self._missing = dict.fromkeys(work.schema, 0)
         self._held: list[WorkedRows] = []
         self._held_bytes = 0
@@ -181,9 +185,14 @@ class Conversion:
             self._merge_held()
 
     def _merge_held(self) -> None:
-        """Measure the rows that were kept, by the splits that their keys give, and release them."""
+        """Measure the rows that were kept, by the splits that their keys give, and release them.
+
+        One other thread merges the measures of blocks, in order.
+        """
         for worked in self._held:
-            self._statistics.merge(worked.measure(self._work.schema, self._work.measured))
+            measured = worked.measure(self._work.schema, self._work.measured)
+            for _ in self._merging.submit(self._statistics.merge, measured):
+                pass
         self._held.clear()
 
     def finish(self, finalize_schema: FinalizeSchema, details: ManifestDetails) -> Manifest:
@@ -291,6 +300,8 @@ class Conversion:
         name = "train" if "train" in splits else next(iter(splits))
         if assignment.is_by_hash and name == assignment.names[self._work.measured]:
             self._merge_held()
+            for _ in self._merging.drain():
+                pass
             return self._statistics.to_json()
         if self._held:
             is_wanted = assignment.codes == assignment.names.index(name)
@@ -361,6 +372,7 @@ class Conversion:
         """End the work and release the rows."""
         self._engine.close()
         self._finishers.shutdown(wait=True)
+        self._merger.shutdown(wait=True, cancel_futures=True)
         self._ledger.close()
 
 

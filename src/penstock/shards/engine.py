@@ -154,10 +154,9 @@ class LocalEngine:
         yield from complete
         # Two shards at a time need the memory of both.
         groups = group_shards(missing, len(missing) if is_on_disk else num_threads)
-        for each in chain.from_iterable(self._pool.map(write, groups)):
-            if is_on_disk:
-                _release_memory()
-            yield each
+        yield from chain.from_iterable(self._pool.map(_releasing(write) if is_on_disk else write, groups))
+        # The rest of the conversion goes on while the system takes back what a large file had cached.
+        self._helpers.submit(self._store.close)
 
     def close(self) -> None:
         """Stop the threads and release the rows."""
@@ -165,6 +164,17 @@ class LocalEngine:
             pool.shutdown(wait=True, cancel_futures=True)
         self._finishers.shutdown(wait=True)  # shards that are complete are kept for a resumed run
         self._store.close()
+
+
+def _releasing(write: ShardWork) -> Callable[[Sequence[ShardTask]], list[WrittenShard]]:
+    """Return a function that writes shards and then returns freed memory to the system."""
+
+    def write_shards(tasks: Sequence[ShardTask]) -> list[WrittenShard]:
+        written = write(tasks)
+        _release_memory()
+        return written
+
+    return write_shards
 
 
 def _release_memory() -> None:
