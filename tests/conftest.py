@@ -53,18 +53,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let TensorFlow run the graphs of unit tests as they are: optimizing one takes longer than a short run.
+    """Let TensorFlow run some graphs as they are: optimizing one takes longer than a short run.
 
-    The optimizer is on in all other tests, and in processes that tests start.
+    Those of unit tests and of tests with the marker `plain_graphs`. It is on in all other tests and in
+    processes that tests start.
     """
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None and hasattr(tensorflow, "config"):
-        wanted = {"disable_meta_optimizer": item.path.is_relative_to(_UNIT_TESTS)}
+        is_plain = item.path.is_relative_to(_UNIT_TESTS) or item.get_closest_marker("plain_graphs")
+        wanted = {"disable_meta_optimizer": bool(is_plain)}
         if _graph_options != wanted:
             _graph_options.update(wanted)
             tensorflow.config.optimizer.set_experimental_options(wanted)
 
 
+@pytest.hookimpl(trylast=True)  # pytest looks through all objects that are not frozen
 def pytest_unconfigure() -> None:
     """Let the interpreter free the frozen objects: at its end, DuckDB lists objects that are left."""
     gc.unfreeze()

@@ -13,6 +13,7 @@ from penstock.errors import TrainingDataError
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 pytest.importorskip("keras")
 
+pytestmark = pytest.mark.plain_graphs
 TINY = ("--preset", "small", "--epochs", "1")
 HINT = re.compile(r"--resume(?: --out (?:'[^']+'|[^\s.,;:]+))?")
 

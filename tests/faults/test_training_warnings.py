@@ -20,6 +20,7 @@ from penstock.jobs.train.train import TrainJob, _convert
 from penstock.training.progress import SilentWatcher
 from raising import containing
 
+pytestmark = pytest.mark.plain_graphs
 # What the warning of each column names, beside the column, in Python and on the command line.
 WARNED = {"leak": "drop=['leak']", "pid": "id='pid'", "same": "drop=['same']"}
 FLAGS = {"leak": "--drop leak", "pid": "--id pid", "same": "--drop same"}

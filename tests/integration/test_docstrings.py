@@ -17,6 +17,7 @@ import pytest
 
 import penstock
 import wire
+from checked_exports import check_exports_here
 from each_case import each_case
 from wire.example import Feature, write_example
 from wire.frame import write_records
@@ -94,11 +95,13 @@ def test_public_options_have_an_example(name: str) -> None:
     assert ">>> " in (getattr(penstock.options, name).__doc__ or "")
 
 
+pytestmark = pytest.mark.plain_graphs
 BLOCK = re.compile(r"^ *```python\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 
 
 def test_code_blocks_of_public_names_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("keras")
+    check_exports_here(monkeypatch)
     monkeypatch.chdir(tmp_path)
     rows = [{"name": f"pet {n}", "age": n * 0.37 % 10, "adopted": n * 7 % 11 % 2} for n in range(120)]
     names = {"ps": penstock, "np": np, "pets": penstock.convert(rows, "pets", id="name", target="adopted")}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import json
+import io
 import os
 import re
+import runpy
 import shlex
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -38,30 +41,10 @@ BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$(?:\n\n^```text\n(.*?)^```$
 WITH_OUTPUT = {ROOT / "docs" / "tutorial.md"}
 # Scripts that write data before anything else: they run again in the folder of their first run.
 TWICE = {"convert_csv_with_images.py", "write_samples.py"}
-# One process for all scripts: the import of the frameworks takes longest.
-RUN = """
-import contextlib, io, json, os, pathlib, runpy, sys, traceback
-found = {}
-for script in sys.argv[1:]:
-    number, _, path = script.partition(":")
-    script, name = path, pathlib.Path(path).name
-    os.mkdir(name)
-    os.chdir(name)
-    found[name] = []
-    for _ in range(int(number)):
-        with contextlib.redirect_stdout(io.StringIO()) as printed:
-            try:
-                runpy.run_path(script, run_name="__main__")
-                error = ""
-            except Exception:
-                error = traceback.format_exc()
-        found[name].append([printed.getvalue(), error])
-    os.chdir("..")
-print(json.dumps(found))
-"""
 HAS_TORCH = importlib.util.find_spec("torch") is not None  # comes with the extra "torch"
 # What a person types at the project's root, which the tests themselves are started by.
 NOT_RUN = re.compile(r"^(make|git|pip) ")
+pytestmark = pytest.mark.plain_graphs
 
 
 def find_blocks(document: Path) -> list[tuple[str, str, str]]:
@@ -151,24 +134,24 @@ def test_line_that_was_not_printed_is_found() -> None:
     assert find_missing_lines("kind  text\nfield  type\n", printed) == ["field  type"]
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[tuple[str, str]]]:
-    """What each example printed in its runs, and the errors of the runs."""
-    scripts = [
-        f"{2 if path.name in TWICE else 1}:{path}"
-        for path in EXAMPLES
-        if path.name != "feed_torch.py" or HAS_TORCH
-    ]
-    command = [sys.executable, "-W", "error", "-c", RUN, *scripts]
-    folder = tmp_path_factory.mktemp("examples")
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}"
-    return dict(json.loads(done.stdout.splitlines()[-1]))
+def run_script(script: Path, folder: Path) -> tuple[str, str]:
+    """Run a script as a person does in a folder; return what it printed, and its error."""
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(io.StringIO()) as printed:
+        patch.chdir(folder)
+        patch.setattr(sys, "argv", [str(script)])
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+            error = ""
+        except Exception:
+            error = traceback.format_exc()
+    return printed.getvalue(), error
 
 
 @pytest.mark.parametrize("name", [path.name for path in EXAMPLES])
-def test_example_runs_in_a_separate_folder(name: str, runs: dict[str, list[tuple[str, str]]]) -> None:
+def test_example_runs_in_a_separate_folder(name: str, tmp_path: Path) -> None:
     if name == "feed_torch.py":
         pytest.importorskip("torch", reason="comes with the extra 'torch'")
-    assert [error for _, error in runs[name]] == [""] * (2 if name in TWICE else 1)
-    assert all(printed for printed, _ in runs[name])
+    num_runs = 2 if name in TWICE else 1
+    runs = [run_script(ROOT / "examples" / name, tmp_path) for _ in range(num_runs)]
+    assert [error for _, error in runs] == [""] * num_runs
+    assert all(printed for printed, _ in runs)

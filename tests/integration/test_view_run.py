@@ -14,6 +14,7 @@ from penstock.view.predictions import Outcome
 from penstock.view.query import Query
 from penstock.view.scan_jobs import Progress
 
+pytestmark = pytest.mark.plain_graphs
 SECONDS = 240
 
 
@@ -24,7 +25,8 @@ def run(tmp_path_factory):
     x = random.normal(size=400).astype(np.float32)
     label = np.where(x + random.normal(size=400) > 0, "yes", "no")
     ps.convert({"x": x, "y": label, "id": np.arange(400)}, folder / "data", target="y", id="id")
-    ps.train(folder / "data", out=folder / "run", epochs=2)
+    small = ps.options.ModelOptions(preset="small")
+    ps.train(folder / "data", out=folder / "run", epochs=2, model_options=small)
     return folder / "run"
 
 
