@@ -31,7 +31,7 @@ from penstock.transform.pipeline import Pipeline
 
 NUM_RECORDS = 43
 UNITS = 8
-_LEAST_RECORDS = 16
+_LEAST_RECORDS = 8
 TOLERANCE = 1e-5  # of a probability, or of the range of the predictions of a number
 
 _RNG = np.random.default_rng(17)

@@ -93,14 +93,13 @@ def test_w27_120_keys_are_read(tmp_path, form):
     )
 
 
-@pytest.mark.parametrize("form", ["{}", "feature_{:06}/of/image"])
-def test_w27_a_hundred_thousand_keys_are_read_in_time(tmp_path, form):
-    keys = [form.format(n) for n in range(100_000)]
+def test_w27_a_hundred_thousand_keys_are_read_in_time(tmp_path):
+    keys = [form.format(n) for form in ("{}", "feature_{:06}/of/image") for n in range(50_000)]
     payload = features(*(entry(key, write_feature(ints(n))) for n, key in enumerate(keys)))
     path = write_plain(tmp_path / "wide.tfrecord", [payload, payload])
     split = open_split(path)
     assert split[1] == {key: n for n, key in enumerate(keys)}
-    assert split.columns(fields=keys[5:6])[keys[5]].values.tolist() == [5, 5]
+    assert split.columns(fields=keys[-1:])[keys[-1]].values.tolist() == [99_999, 99_999]
     assert not check_payloads([payload]).refused
 
 

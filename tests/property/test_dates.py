@@ -36,10 +36,10 @@ def no_fault(*fault: Any) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(st.data())
 def test_stored_dates_are_read_as_written(unit, data):
-    numbers = np.array(data.draw(st.lists(numbers_of(unit), min_size=1, max_size=8)))
+    numbers = np.array(data.draw(st.lists(numbers_of(unit), min_size=1, max_size=24)))
     times = as_times(numbers, unit)
     with tempfile.TemporaryDirectory() as folder:
         options = {"split": "train=1.0", "shuffle": False, "fields": {"x": Date(unit)}}
