@@ -25,6 +25,7 @@ from penstock.tuning.input_parts import PartLosses, remove_parts  # noqa: E402
 from penstock.tuning.trial import compute_losses  # noqa: E402
 
 SMALL = ps.options.ModelOptions(preset="small")
+TINY = SMALL.replace(units=(8,), members=1)  # where it does not matter what a model learns
 WORDS = [
     "ash",
     "birch",
@@ -186,7 +187,7 @@ def notes(tmp_path_factory):
 
 
 def train(data, out, **options):
-    given = {"epochs": 12, "watcher": Listener(), "model_options": SMALL, **options}
+    given = {"epochs": 12, "watcher": Listener(), "model_options": TINY, **options}
     return ps.train(data, out=out, **given)
 
 
@@ -204,7 +205,7 @@ def read_parts(run):
 
 def test_y02_useless_photos_are_left_out_and_named(notes, tmp_path, caplog):
     listener = Listener()
-    run = train(notes["useless"], tmp_path / "run", watcher=listener)
+    run = train(notes["useless"], tmp_path / "run", watcher=listener, model_options=SMALL)
     assert any("Short trial on validation: inputs without image" in note for note in listener.notes)
     found = read_parts(run)
     assert (found["used"], found["left_out"]) == (["table"], {"image": ["photo"]})
@@ -231,7 +232,7 @@ def test_y02_useless_photos_are_left_out_and_named(notes, tmp_path, caplog):
 
 
 def test_text_that_decides_is_kept(notes, tmp_path, caplog):
-    run = train(notes["useful"], tmp_path / "run", epochs=30)
+    run = train(notes["useful"], tmp_path / "run", epochs=30, model_options=SMALL)
     found = read_parts(run)
     assert (found["used"], found["left_out"]) == (["table", "text"], {})
     assert list(found["trials"]) == ["table + text"]  # neither part is doubtful
@@ -380,7 +381,7 @@ def test_trials_compare_the_same_records_whatever_their_batches(notes, tmp_path,
     for batch_size in (16, 32):
         data = notes["useful"]
         options = TrainOptions(batch_size=batch_size, epochs=1)
-        plan = TrainPlan(data, ps.Pipeline.fit(data), options, model_options=SMALL)
+        plan = TrainPlan(data, ps.Pipeline.fit(data), options, model_options=TINY)
         found = trial.run_trial(plan, 1, {"text": ["note"]})
         losses.append(len(found.find_losses(plan)))
         assert len(found.find_exchanged_losses(plan)["text"]) == 50
@@ -393,7 +394,7 @@ def test_own_model_and_given_pipeline_use_all_parts(notes, tmp_path, monkeypatch
     pipeline = ps.Pipeline.fit(data)
     run = train(data, tmp_path / "given", pipeline=pipeline, epochs=1)
     assert set(run.pipeline.inputs) == set(pipeline.inputs)
-    model = ps.build_model(data.schema, pipeline, SMALL)
+    model = ps.build_model(data.schema, pipeline, TINY)
     run = train(data, tmp_path / "own", model=model, model_options=None, epochs=1)
     assert set(run.pipeline.inputs) == set(pipeline.inputs)
     with raises_with(OptionError, "parts", expected="'auto' or 'all', as a pipeline is given"):
