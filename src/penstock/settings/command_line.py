@@ -9,11 +9,12 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, NoReturn, Self, TypeVar
 
 from penstock.errors import OptionError
 from penstock.foundation.wording import find_nearest
-from penstock.settings.kinds import Flag, UnexpectedError
+from penstock.settings.kinds import Flag, Kind, UnexpectedError
 from penstock.settings.setting import Setting, Settings, list_sections, setting
 
 _S = TypeVar("_S", bound=Settings)
@@ -217,9 +218,7 @@ def add_flags(parser: argparse.ArgumentParser, command: Command) -> None:
     common.add_argument(
         *("-h", "--help"), action=_Help, nargs=0, const=command, help="show the main options and exit"
     )
-    common.add_argument(
-        "--help-all", action=_FullHelp, nargs=0, const=command, help="show all options and exit"
-    )
+    common.add_argument("--help-all", action=_Help, nargs=0, const=command, help="show all options and exit")
 
 
 def _add_flag(section: argparse._ArgumentGroup, each: Setting) -> None:
@@ -231,7 +230,7 @@ def _add_flag(section: argparse._ArgumentGroup, each: Setting) -> None:
     if is_flag:
         kinds |= {"nargs": 0, "const": each.default is not True}
     else:
-        kinds |= {"type": _Words(each), "metavar": each.kind.metavar}
+        kinds |= {"type": partial(_parse_word, each.kind), "metavar": each.kind.metavar}
         kinds["choices"] = _Choices(each.kind.choices) if each.kind.choices else None
         if each.kind.alone is not None:
             kinds |= {"nargs": "?", "const": each.kind.alone}
@@ -265,19 +264,14 @@ class _Choices(tuple[str, ...]):
         return True
 
 
-class _Words:
-    """Reads the value of a flag from a word; errors describe the expected value."""
-
-    def __init__(self, each: Setting) -> None:
-        self._each = each
-
-    def __call__(self, text: str) -> Any:
-        try:
-            return self._each.kind.parse(text)
-        except UnexpectedError as error:
-            message = f"expected {error.expected}, got {text!r}"
-            message += f". {error.advice}" if error.advice else ""
-            raise argparse.ArgumentTypeError(message) from None
+def _parse_word(kind: Kind, text: str) -> Any:
+    """Return the value of a flag; errors describe the expected value."""
+    try:
+        return kind.parse(text)
+    except UnexpectedError as error:
+        message = f"expected {error.expected}, got {text!r}"
+        message += f". {error.advice}" if error.advice else ""
+        raise argparse.ArgumentTypeError(message) from None
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -290,19 +284,14 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
         return textwrap.fill(" ".join(lines), width, initial_indent=indent, subsequent_indent=indent)
 
 
-class _FullHelp(argparse.Action):
-    """Prints the help of all options."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(format_help(parser, self.const, is_full=True), end="")
-        parser.exit()
-
-
 class _Help(argparse.Action):
-    """Prints the help of the options that matter."""
+    """Prints the help of the options that matter, or of all."""
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        print(format_help(parser, self.const, is_full=not self.const.main), end="")
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: object, __: object, flag: str | None = None
+    ) -> NoReturn:
+        is_full = flag == "--help-all" or not self.const.main
+        print(format_help(parser, self.const, is_full=is_full), end="")
         parser.exit()
 
 

@@ -107,17 +107,15 @@ class RecordPage:
 
 
 class Browser:
-    """Answers questions about opened data; the predictions are of its run by default, if it has one."""
+    """Answers questions about opened data, and about the predictions of its run, if it has one."""
 
-    def __init__(self, data: OpenedData, predictions: RunPredictions | None = None) -> None:
+    def __init__(self, data: OpenedData) -> None:
         self.data = data
-        if predictions is None and data.run is not None:
-            predictions = RunPredictions(data)
-        self.predictions = predictions
+        self.predictions = None if data.run is None else RunPredictions(data)
         self._jobs = ScanJobs()
         self._work = SerialWork()
         self._reader = RecordReader(data)
-        self._selector = Selector(data, self._jobs, predictions)
+        self._selector = Selector(data, self._jobs, self.predictions)
 
     @property
     def first_split(self) -> str:
