@@ -140,7 +140,7 @@ def _draw_waits(rows: Sequence[_Row]) -> str:
     heads = ["feed", "steps", "waiting, mean", "median", "p99", "to tensors", "whole step", "share waiting"]
     tables = [draw(heads, cells)]
     if ratios:
-        tables.append(draw(["times that of Penstock", "waiting", "whole step"], ratios))
+        tables.append(draw(["times Penstock", "waiting", "whole step"], ratios))
     return "\n\n".join(tables)
 
 

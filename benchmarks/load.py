@@ -24,7 +24,7 @@ from tables import add_load_warning, count_cores, draw, format_ratio
 from worker import Job
 
 NOTES = """\
-Ratios are those of Penstock and the row, round by round: median (lowest - highest). Warm page cache, every
+Ratios compare Penstock with the row, round by round: median (lowest - highest). Warm page cache, every
 batch consumed; what each feed delivers was checked against NumPy and Keras before anything was timed.
 Penstock shuffles the whole data set; tf.data a buffer of 10,000 records, or windows of ten batches. Fitting
 is part of Penstock's opening; the others are given what was fitted before.
@@ -105,7 +105,7 @@ def _draw_waits(score: Results, num_cores: int, entries: Sequence[Entry]) -> str
     heads = ["feed", "steps", "waiting, mean", "median", "p99", "to tensors", "whole step"]
     tables = [draw(heads, rows)]
     if ratios:
-        heads = ["times that of Penstock", "waiting", "whole step", "waiting, to_tf()", "whole step, to_tf()"]
+        heads = ["times Penstock", "waiting", "whole step", "waiting, to_tf()", "whole step, to_tf()"]
         tables.append(draw(heads, ratios))
     return "\n\n".join(tables)
 

@@ -49,9 +49,9 @@ NOTES = """\
 Means over the seeds; a seed decides the split (80, 10 and 10 percent) and the training. Every contestant
 trains on the train split alone; Penstock also uses the validation split, to decide when to stop, and for the
 temperature, the scale and the loss. AUC of two
-classes, accuracy of more, root mean squared error of numbers (lower is better). Ranks are those of the means
+classes, accuracy of more, root mean squared error of numbers (lower is better). Ranks compare the means
 in each row, averaged. The calibration error has 15 bins; in brackets, the error of the same probabilities if
-all of them are right, which is not 0 on few records. Seconds are those of training, for Penstock with the
+all of them are right, which is not 0 on few records. Seconds are for training alone, for Penstock with the
 conversion of the CSV file, without starting Python."""
 
 

@@ -22,7 +22,7 @@ from tables import add_load_warning, count_cores, draw, format_ratio
 from worker import Job
 
 NOTES = """\
-Ratios are records per second of Penstock over those of the row, round by round: median (lowest - highest).
+Ratios are records per second of Penstock over the row, round by round: median (lowest - highest).
 MB/s counts TFRecord bytes, framing included, for Parquet too. Warm page cache, every batch consumed.
 Penstock and tf.data verify both CRCs of every record; the tfrecord package and pyarrow verify nothing."""
 

@@ -66,7 +66,7 @@ class Launcher:
     Attributes:
         num_workers: Number of workers.
         engine: "local" for processes of this machine, "ray" for a Ray cluster.
-        address: Address of the Ray cluster; None for that in `RAY_ADDRESS`, or a new one on this machine.
+        address: Address of the Ray cluster; None for the one in `RAY_ADDRESS`, or a new one on this machine.
         num_devices: Number of devices of each worker; None takes all.
         function: Function that returns the user's own model, if there is one.
     """

@@ -137,7 +137,7 @@ class StoreRun(LocalRun):
         return _ClaimWatcher(watcher, self._claim)
 
     def finish(self, done: Run) -> Run:
-        """Upload what is left, and return the run as one in the store."""
+        """Upload the remaining files, and return the run with its paths in the store."""
         self.complete()
         copy = copy_run(self.out)
         members = tuple(
@@ -147,12 +147,12 @@ class StoreRun(LocalRun):
         return replace(done, folder=self.out, copy=copy, members=members)
 
     def finish_folds(self, done: CrossValidation) -> CrossValidation:
-        """Upload what is left, and return the cross-validation as one in the store."""
+        """Upload the remaining files, and return the cross-validation with its paths in the store."""
         self.complete()
         return replace(done, folder=self.out, predictions=self.out / done.predictions.name)
 
     def complete(self) -> None:
-        """Upload what is left."""
+        """Upload the remaining files."""
         self.stop()
         try:
             self.upload()
@@ -161,7 +161,7 @@ class StoreRun(LocalRun):
             raise
 
     def save(self) -> bool:
-        """Upload what is left after an error; return whether the local folder is no longer needed."""
+        """Upload the remaining files after an error; return whether the local folder is no longer needed."""
         self.stop()
         if not self._sign_all():
             return True
