@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, MutableSequence, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 
@@ -39,22 +39,7 @@ class Disk(Location):
     """A file or a folder on a disk."""
 
     has_folders: ClassVar[bool] = True
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    @property
-    def path(self) -> Path:
-        """The path."""
-        return self._path
-
-    def __truediv__(self, name: str) -> Self:
-        return type(self)(self._path / name)
-
-    @property
-    def parent(self) -> Self:
-        """Folder of the file."""
-        return type(self)(self._path.parent)
+    _path: Path
 
     def look_up(self) -> Entry | None:
         """Return the size and the version of the file; None if there is no such file."""

@@ -123,18 +123,21 @@ class Location(ABC):
 
     # Names. Nothing here reads or writes.
 
+    def __init__(self, path: AnyPath) -> None:
+        self._path = path
+
     @property
-    @abstractmethod
     def path(self) -> AnyPath:
         """The path."""
+        return self._path
 
-    @abstractmethod
-    def __truediv__(self, name: str) -> Self: ...
+    def __truediv__(self, name: str) -> Self:
+        return type(self)(self._path / name)
 
     @property
-    @abstractmethod
     def parent(self) -> Self:
-        """Folder of the file."""
+        """Folder of the file; in a store, the key without its last part."""
+        return type(self)(self._path.parent)
 
     @property
     def name(self) -> str:

@@ -39,22 +39,7 @@ class Stored(Location):
     """An object, or a common beginning of keys."""
 
     has_folders: ClassVar[bool] = False
-
-    def __init__(self, path: StorePath) -> None:
-        self._path = path
-
-    @property
-    def path(self) -> StorePath:
-        """The path."""
-        return self._path
-
-    def __truediv__(self, name: str) -> Self:
-        return type(self)(self._path / name)
-
-    @property
-    def parent(self) -> Self:
-        """The key without its last part."""
-        return type(self)(self._path.parent)
+    _path: StorePath
 
     def look_up(self) -> Entry | None:
         """Return the size and the version of the object; None if there is no such object."""
@@ -168,7 +153,7 @@ class Stored(Location):
 
     def copy_from(self, source: Self) -> None:
         """Copy an object inside the bucket."""
-        copy(source.path, self._path)
+        copy(source._path, self._path)
 
     def write_file(self, file: Path) -> None:
         """Upload a local file, in parts."""
