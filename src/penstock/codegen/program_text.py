@@ -38,6 +38,10 @@ _SIGNS: Final[dict[type[ast.AST], tuple[str, int]]] = {
 }
 _OPERATIONS: Final = (ast.BinOp, ast.Compare, ast.UnaryOp)
 
+_STEP: Final = "    "
+_COMMENT_WIDTH: Final = 100
+_SHORT: Final = 50
+
 
 def write_flat(node: ast.expr) -> str:
     """Return the code of an expression in one line."""
@@ -138,11 +142,6 @@ def write_constant(value: Any) -> str:
     is_quoted = isinstance(value, str | bytes) and text.endswith("'") and '"' not in text
     start = text.index("'") if is_quoted else 0
     return f'{text[:start]}"{text[start + 1 : -1]}"' if is_quoted else text
-
-
-_STEP: Final = "    "
-_COMMENT_WIDTH: Final = 100
-_SHORT: Final = 50
 
 
 @dataclass(frozen=True)

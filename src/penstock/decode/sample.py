@@ -25,6 +25,16 @@ from penstock.schema.schema import Schema
 
 Sample = dict[str, Any]
 
+MAX_CHARS: Final = 200
+"""Number of characters of a text that are kept."""
+
+MAX_ITEMS: Final = 8
+"""Number of items of a list that are kept."""
+
+_SIX_DIGITS: Final = 1e5
+_THREE_DIGITS: Final = 100
+_LARGEST_EXACT: Final = 1e15  # whole numbers below are written with all their digits
+
 
 def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = None) -> Iterator[Sample]:
     """Yield the rows of columns as samples; pass `num_rows` if there may be no column."""
@@ -78,17 +88,6 @@ def _decode_text(value: bytes) -> str | bytes:
         return value.decode()
     except UnicodeDecodeError:
         return value
-
-
-MAX_CHARS: Final = 200
-"""Number of characters of a text that are kept."""
-
-MAX_ITEMS: Final = 8
-"""Number of items of a list that are kept."""
-
-_SIX_DIGITS: Final = 1e5
-_THREE_DIGITS: Final = 100
-_LARGEST_EXACT: Final = 1e15  # whole numbers below are written with all their digits
 
 
 def show_number(value: Any) -> str:

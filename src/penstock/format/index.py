@@ -33,6 +33,14 @@ _VERSION = 1
 Identity: TypeAlias = Sequence[int | str]
 """Identifies one version of a file; its size on disk comes first."""
 
+SUFFIX: Final = ".tfindex"
+_OTHER_SUFFIXES = (".idx", ".index")
+_MAX_LINE_BYTES = 2 * 20 + 2
+_BLOCK_ROWS = 1 << 16
+COMBINED_NAME: Final = f"{INDEX_FOLDER}/all.idx"
+_COMBINED_VERSION: Final = 1
+_CRC_BYTES: Final = 4
+
 
 class IndexHeader(NamedTuple):
     """The first line of an index.
@@ -143,12 +151,6 @@ def _add_up(sizes: NDArray[Any], max_record_bytes: int) -> NDArray[np.uint64] | 
     return offsets
 
 
-SUFFIX: Final = ".tfindex"
-_OTHER_SUFFIXES = (".idx", ".index")
-_MAX_LINE_BYTES = 2 * 20 + 2
-_BLOCK_ROWS = 1 << 16
-
-
 def tfindex_name(shard: str) -> str:
     """Return the name of the text index next to a shard.
 
@@ -207,12 +209,6 @@ def decode_tfindex(text: bytes, num_bytes: int, max_record_bytes: int) -> NDArra
     if bounds is None or not np.array_equal(bounds[:-1].view(np.int64), offsets):
         return None
     return bounds if int(bounds[-1]) == num_bytes else None
-
-
-COMBINED_NAME: Final = f"{INDEX_FOLDER}/all.idx"
-
-_COMBINED_VERSION: Final = 1
-_CRC_BYTES: Final = 4
 
 
 def _identify(shards: Sequence[ShardEntry]) -> str:

@@ -38,6 +38,14 @@ _MAX_RATIO = 1032  # maximum compression ratio of deflate
 ManifestPayload: TypeAlias = Literal["example", "sequence_example"]
 ManifestCompression: TypeAlias = Literal["none", "gzip"]
 
+_FOLDER = re.compile(r"\.shards-[0-9a-f]{16}")
+_KNOWN_OF_SOURCE: Final = {
+    "name": JsonValue.text,
+    "kind": JsonValue.text,
+    "bytes": JsonValue.count,
+    "rows": JsonValue.count,
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
@@ -168,9 +176,6 @@ def parse_manifest(data: bytes, path: AnyPath | None = None) -> Manifest:
     )
 
 
-_FOLDER = re.compile(r"\.shards-[0-9a-f]{16}")
-
-
 def _load_folder(value: JsonValue) -> str:
     if value.value is None:
         return ""
@@ -221,12 +226,6 @@ _KNOWN: Final[Mapping[str, Mapping[str, Callable[[JsonValue], object]]]] = {
         "by_column": lambda value: [each.count() for each in value.children().values()],
         "file": JsonValue.text,
     },
-}
-_KNOWN_OF_SOURCE: Final = {
-    "name": JsonValue.text,
-    "kind": JsonValue.text,
-    "bytes": JsonValue.count,
-    "rows": JsonValue.count,
 }
 
 

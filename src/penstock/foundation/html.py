@@ -29,6 +29,11 @@ _LEFT, _TOP, _BOTTOM = 52, 6, 18
 _COLORS: Final = ("#3b82f6", "#e8710a", "#16a34a", "#a855f7", "#db2777", "#0891b2")  # on white and on black
 _FAINT: Final = "opacity:.65"
 
+_COLUMNS: Final = 110
+_MAX_LINES: Final = 200  # each update sends all of them
+_SECONDS_BETWEEN: Final = 0.5
+_MIME: Final = "text/plain"
+
 
 class Html(str):
     """Text that is HTML already; everything in it that comes from data has been escaped."""
@@ -187,12 +192,6 @@ def display_safely(owner: str, draw: Callable[[], str]) -> str:
         return str(draw())
     except Exception as error:
         return str(make_block(owner, make_line(f"{type(error).__name__}: {error}")))
-
-
-_COLUMNS: Final = 110
-_MAX_LINES: Final = 200  # each update sends all of them
-_SECONDS_BETWEEN: Final = 0.5
-_MIME: Final = "text/plain"
 
 
 def is_notebook() -> bool:

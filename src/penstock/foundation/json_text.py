@@ -18,6 +18,13 @@ from penstock.foundation.wording import show
 
 _COMPACT = json.JSONEncoder(allow_nan=False).encode
 
+MAX_DEPTH: Final = 100
+"""Maximum depth of nested lists and objects."""
+
+_ESCAPE: Final = re.compile(rb"\\.")
+_ALL_BUT_OPENS: Final = bytes(set(range(256)) - set(b"[{\n"))
+_ALL_BUT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"\n'))
+
 
 def write_json(value: Any, indent: int) -> str:
     """Return a value as JSON, indented by `indent` spaces per level.
@@ -102,14 +109,6 @@ def _make_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name}, which is not a JSON number")
-
-
-MAX_DEPTH: Final = 100
-"""Maximum depth of nested lists and objects."""
-
-_ESCAPE: Final = re.compile(rb"\\.")
-_ALL_BUT_OPENS: Final = bytes(set(range(256)) - set(b"[{\n"))
-_ALL_BUT_MARKS: Final = bytes(set(range(256)) - set(b'[]{}"\n'))
 
 
 def find_deep(text: bytes) -> int | None:

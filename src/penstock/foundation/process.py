@@ -17,6 +17,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+_UNLIMITED_FILES = 1 << 20
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
 
 class ProcessLock:
     """A lock that is free in a forked process, whichever thread held it in the parent.
@@ -84,16 +87,10 @@ def count_cores() -> int:
     return os.cpu_count() or 1
 
 
-_UNLIMITED_FILES = 1 << 20
-
-
 def find_most_files() -> int:
     """Return the number of files that this process may have open at the same time."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return _UNLIMITED_FILES if limit == resource.RLIM_INFINITY else limit
-
-
-_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def usable_memory() -> int:

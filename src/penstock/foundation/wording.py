@@ -21,6 +21,11 @@ _MAX_KEY_CHARS = 100
 _REPR = reprlib.Repr()
 _REPR.maxstring = _REPR.maxother = _MAX_SHOWN_CHARS
 
+# Comparing is quadratic in the length of the names, and a file can have thousands of keys of 64 kB.
+_MAX_COMPARED_NAMES = 10_000
+_MAX_COMPARED_CHARS = 200
+_MAX_LISTED_NAMES = 8
+
 
 def refuse(owner: str, attribute: str, *, expected: str, got: str, advice: str = "") -> SchemaError:
     """Return the error for one attribute of a declaration.
@@ -101,12 +106,6 @@ def list_choices(choices: Iterable[str]) -> str:
     """Return strings as `'a', 'b' or 'c'`."""
     *rest, last = [repr(choice) for choice in choices]
     return f"{', '.join(rest)} or {last}" if rest else last
-
-
-# Comparing is quadratic in the length of the names, and a file can have thousands of keys of 64 kB.
-_MAX_COMPARED_NAMES = 10_000
-_MAX_COMPARED_CHARS = 200
-_MAX_LISTED_NAMES = 8
 
 
 def find_nearest(name: str, names: Iterable[str]) -> str | None:

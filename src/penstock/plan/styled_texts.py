@@ -22,6 +22,35 @@ _ANY: Final = re.compile("(?:" + "|".join(map(date_pattern, get_args(DateOrder))
 _ISO: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].*)?"
 _SEPARATED: Final = "[./-]"
 
+_SHORT_TIME: Final = (
+    (r"^([^ T,]{8,10})(?:T|,? )([0-9]):", r"\1 0\2:"),
+    (r"^([^ T,]{8,10})(?:T|,? )([0-9]{2}):", r"\1 \2:"),
+    (r" Z$", "Z"),
+)
+_REWRITES: Final = {
+    # One-digit parts get a zero; in a replacement, \10 is group 1 and a zero.
+    False: (
+        (f"^([0-9])({_SEPARATED})", r"0\1\2"),
+        (f"^([0-9]{{2}}{_SEPARATED})([0-9])({_SEPARATED})", r"\10\2\3"),
+        *_SHORT_TIME,
+    ),
+    True: (
+        (f"^([0-9]{{4}}){_SEPARATED}([0-9]{{1,2}}){_SEPARATED}", r"\1-\2-"),
+        (r"^([0-9]{4}-)([0-9])-", r"\10\2-"),
+        (r"^([0-9]{4}-[0-9]{2}-)([0-9])($|[^0-9])", r"\10\2\3"),
+        *_SHORT_TIME,
+    ),
+}
+FORMATS: Final = (
+    *(NumberFormat(".", ","), NumberFormat(",", ".")),
+    *(NumberFormat(".", " "), NumberFormat(",", " ")),
+    *(NumberFormat(".", "'"), NumberFormat(",", "'")),
+)
+"""Formats that are tried; plain numbers are tried before them."""
+
+_DIGITS: Final = re.compile(r"[+-]?[.,]?[0-9][0-9.,' \u00a0\u202f\u2019]*([eE][+-]?[0-9]+)?")
+_GAPS: Final = (" ", "'")
+
 
 class DateReading(NamedTuple):
     """The orders in which all texts are dates.
@@ -81,42 +110,10 @@ def rewrite_dates(texts: Any, order: DateOrder) -> Any:
     return pc.replace_substring_regex(texts, pattern, written)
 
 
-_SHORT_TIME: Final = (
-    (r"^([^ T,]{8,10})(?:T|,? )([0-9]):", r"\1 0\2:"),
-    (r"^([^ T,]{8,10})(?:T|,? )([0-9]{2}):", r"\1 \2:"),
-    (r" Z$", "Z"),
-)
-_REWRITES: Final = {
-    # One-digit parts get a zero; in a replacement, \10 is group 1 and a zero.
-    False: (
-        (f"^([0-9])({_SEPARATED})", r"0\1\2"),
-        (f"^([0-9]{{2}}{_SEPARATED})([0-9])({_SEPARATED})", r"\10\2\3"),
-        *_SHORT_TIME,
-    ),
-    True: (
-        (f"^([0-9]{{4}}){_SEPARATED}([0-9]{{1,2}}){_SEPARATED}", r"\1-\2-"),
-        (r"^([0-9]{4}-)([0-9])-", r"\10\2-"),
-        (r"^([0-9]{4}-[0-9]{2}-)([0-9])($|[^0-9])", r"\10\2\3"),
-        *_SHORT_TIME,
-    ),
-}
-
-
 def find_date_misfits(texts: Any, order: DateOrder) -> Any:
     """Return a mask of the texts that are not dates of an order, nor in ISO 8601; null stays null."""
     pattern = rf"^\s*(?:{date_pattern(order)}{TIME_PATTERN}|{_ISO})\s*$"
     return pc.invert(pc.match_substring_regex(texts, pattern))
-
-
-FORMATS: Final = (
-    *(NumberFormat(".", ","), NumberFormat(",", ".")),
-    *(NumberFormat(".", " "), NumberFormat(",", " ")),
-    *(NumberFormat(".", "'"), NumberFormat(",", "'")),
-)
-"""Formats that are tried; plain numbers are tried before them."""
-
-_DIGITS: Final = re.compile(r"[+-]?[.,]?[0-9][0-9.,' \u00a0\u202f\u2019]*([eE][+-]?[0-9]+)?")
-_GAPS: Final = (" ", "'")
 
 
 def may_be_numbers(probe: list[str]) -> bool:

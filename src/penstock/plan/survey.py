@@ -52,6 +52,17 @@ _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?")
 _WORDS: Final = re.compile(r"[A-Za-z][A-Za-z0-9_ ]*")  # neither a number, a date, a list nor a file name
 _OTHER_WORDS: Final = MISSING_MARKERS | {"inf", "infinity", "true", "false"}
 
+_TEXT_ID = pa.string().id
+_STRINGS: Final = (
+    *("string", "large_string", "string_view"),
+    *("binary", "large_binary", "fixed_size_binary", "binary_view"),
+)
+_SURVEYS: Final[dict[tuple[str, ...], Callable[[Chunks], SurveyedColumn]]] = {
+    ("integer", "floating", "boolean"): survey_numbers,
+    ("date", "timestamp", "time", "duration"): survey_times,
+}
+"""Survey functions by the names of Arrow's type predicates, such as `is_date`."""
+
 
 def survey_few_texts(column: pa.Array[Any]) -> SurveyedColumn | None:
     """Return the profile of a short column of plain numbers or words; None if it holds anything else.
@@ -132,9 +143,6 @@ def _count_words(texts: list[str]) -> tuple[NDArray[Any], dict[str, Any]]:
 @lru_cache(maxsize=1024)
 def _describe(reads_as: TextKind | None, max_bytes: int, mean_words: float = 0.0) -> TextProfile:
     return TextProfile(reads_as=reads_as, max_bytes=max_bytes, mean_words=mean_words)
-
-
-_TEXT_ID = pa.string().id
 
 
 def survey_blocks(
@@ -275,17 +283,6 @@ def _survey_arrow(
         if _is_one_of(kind, *names):
             return survey(column)
     return SurveyedColumn(survey_lists(column))
-
-
-_STRINGS: Final = (
-    *("string", "large_string", "string_view"),
-    *("binary", "large_binary", "fixed_size_binary", "binary_view"),
-)
-_SURVEYS: Final[dict[tuple[str, ...], Callable[[Chunks], SurveyedColumn]]] = {
-    ("integer", "floating", "boolean"): survey_numbers,
-    ("date", "timestamp", "time", "duration"): survey_times,
-}
-"""Survey functions by the names of Arrow's type predicates, such as `is_date`."""
 
 
 def _is_one_of(kind: pa.DataType, *names: str) -> bool:

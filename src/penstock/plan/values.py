@@ -36,6 +36,17 @@ _MAGICS: Final[tuple[tuple[bytes, ImageFormat], ...]] = (
     (b"BM", "bmp"),
 )
 
+_NUM_PROBED: Final = 256
+_NUM_SOUGHT: Final = 20
+"""Number of file names per column that are checked: enough to know whether texts are names of files."""
+
+_NUM_ENCODED_FIRST: Final = 16_384
+"""Number of texts that are counted first: if half of them are distinct, the column has too many distinct
+texts."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+"""Control characters except tabs and line ends: text has none of them, nearly all binary data has some."""
+
 
 def find_image_format(start: bytes) -> ImageFormat | None:
     """Return the image format that the first bytes of a value or a file identify, or None.
@@ -47,18 +58,6 @@ def find_image_format(start: bytes) -> ImageFormat | None:
     if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
         return "webp"
     return next((name for magic, name in _MAGICS if start.startswith(magic)), None)
-
-
-_NUM_PROBED: Final = 256
-_NUM_SOUGHT: Final = 20
-"""Number of file names per column that are checked: enough to know whether texts are names of files."""
-_NUM_ENCODED_FIRST: Final = 16_384
-"""Number of texts that are counted first: if half of them are distinct, the column has too many distinct
-texts."""
-
-
-_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
-"""Control characters except tabs and line ends: text has none of them, nearly all binary data has some."""
 
 
 @dataclass(frozen=True)

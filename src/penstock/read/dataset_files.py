@@ -38,6 +38,9 @@ from penstock.storage.store_path import (
 
 _COMPANION_SUFFIXES = (".tfindex", ".json", ".jsonl")
 
+_UNLISTED = "skipped: the file is not in the manifest"
+_UNUSED = "not used: it does not list all given files, so the schema is inferred"
+
 
 class File(NamedTuple):
     """A file of a data set.
@@ -153,9 +156,6 @@ def _manifest_of(path: PathLike) -> Manifest | None:
 
 
 _Groups: TypeAlias = dict[str, dict[str, File]]  # files by split and real path
-
-_UNLISTED = "skipped: the file is not in the manifest"
-_UNUSED = "not used: it does not list all given files, so the schema is inferred"
 
 
 @dataclass(frozen=True)

@@ -57,6 +57,8 @@ from penstock.storage.store_path import AnyPath
 _NUM_PROBES = 32
 _HEADER_BYTES = 12
 
+_MOST_ITEM_BYTES = 8  # of an index, per record
+
 
 def read_neighbour(file: OpenFile, max_record_bytes: int) -> tuple[NDArray[np.uint64] | None, str]:
     """Return the offsets from the first text index that fits, or None, and a note if one does not fit."""
@@ -237,9 +239,6 @@ def _too_many(path: AnyPath) -> CorruptRecordError:
         got="more",
         advice=f"Copy the intact records with 'penstock repair {path} OUT'.",
     )
-
-
-_MOST_ITEM_BYTES = 8  # of an index, per record
 
 
 class ManifestIndex:

@@ -53,6 +53,15 @@ from penstock.storage.store_path import make_absolute
 _SMALLEST_PLAIN = 32 << 20
 _SMALLEST_COMPRESSED = 1 << 20
 
+# With more shards than these, their indexes are not checked when they are opened, but when they are used:
+# opening two files for each of 100,000 shards takes 10 s.
+_MOST_CHECKED = 1024
+
+# Opening surveys all of a small data set, so that no later record differs; of a large one, ranges spread
+# over each of its files.
+SURVEY_BYTES = 64 << 20
+_SURVEY_RANGES = 64
+
 
 def load_index(file: OpenFile, options: ReadOptions) -> FileIndex:
     """Return the index of a file; build it only if neither the cache nor the folder of the file has one."""
@@ -88,16 +97,6 @@ def _read_text_index(file: OpenFile, options: ReadOptions) -> tuple[FileIndex | 
     if offsets is None:
         return None, note
     return FileIndex(offsets, {}, compression, file.identity, is_scanned=False), ""
-
-
-# With more shards than these, their indexes are not checked when they are opened, but when they are used:
-# opening two files for each of 100,000 shards takes 10 s.
-_MOST_CHECKED = 1024
-
-# Opening surveys all of a small data set, so that no later record differs; of a large one, ranges spread
-# over each of its files.
-SURVEY_BYTES = 64 << 20
-_SURVEY_RANGES = 64
 
 
 @dataclass

@@ -30,6 +30,12 @@ Shuffle: TypeAlias = Literal["none", "global", "block"]
 _SHUFFLE, _ROTATE, _BLOCKS, _WINDOW, _DRAW = range(1, 6)
 _UNIT = 2.0**-53
 
+# Every source has its share of each such number of consecutive positions, within a few.
+_WINDOW_RECORDS = 1024
+_MIX = 6  # the purpose of the random numbers, beside the purposes in order.py
+_WEIGHTED_STEP = 257  # odd: positions of neighbouring passes fall on different turns
+_SHARE_UNITS = 1 << 32
+
 
 class Picks(NamedTuple):
     """The records at some positions of an epoch.
@@ -255,13 +261,6 @@ def _draw(
     last = int(np.searchsorted(sums, sums[-1]))
     places: NDArray[np.int64] = np.minimum(found, last)
     return places
-
-
-# Every source has its share of each such number of consecutive positions, within a few.
-_WINDOW_RECORDS = 1024
-_MIX = 6  # the purpose of the random numbers, beside the purposes in order.py
-_WEIGHTED_STEP = 257  # odd: positions of neighbouring passes fall on different turns
-_SHARE_UNITS = 1 << 32
 
 
 class _Stretch(NamedTuple):

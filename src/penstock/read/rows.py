@@ -33,6 +33,8 @@ _MOST_OPEN = 64
 _LARGEST_MAPPED = 64 << 10
 _MOST_MAPPED = 0.125
 
+_MOST_OFFSETS = 1024
+
 
 class Rows:
     """Rows 0 … n−1 of several shards.
@@ -183,9 +185,6 @@ def name_largest(rows: Rows, wanted: NDArray[np.int64]) -> OutOfMemoryError:
         if len(wanted) == 1
         else "Use smaller batches, or a machine with more memory.",
     )
-
-
-_MOST_OFFSETS = 1024
 
 
 def fingerprint_rows(rows: Rows, digests: Mapping[str, str]) -> str:

@@ -43,6 +43,36 @@ _ROUGH: Final = 0.8
 _HUGE: Final = 1e200  # larger elements, whose sums may overflow, and NaN count as zeros
 _STRIDES: Final = (1, 3, 4)  # bytes between neighbours, for each number of channels
 
+_MOST_PROPOSALS: Final = 5
+_MOST_SHAPES: Final = 3  # of the element type that fits best
+_FEWEST_BYTES: Final = 8
+_FEWEST_SIDE: Final = 4  # of a grayscale image; images with colours need twice as many
+_DENORMAL: Final = 1e-30  # smaller numbers are rarely more than rounding errors
+_VECTOR_SIZES: Final = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
+_VECTOR_NAME: Final = re.compile(
+    r"emb|vec|feat|signal|audio|wave|sound|series|code|token|ids?$", re.IGNORECASE
+)
+_RECOGNIZABLE: Final[tuple[TensorDtype, ...]] = ("uint16", "uint32", "float32", "float64")
+"""Types that are offered beside bytes where the values show no type."""
+
+_IMAGE_NAME: Final = re.compile(r"im(g|age)|photo|pic|pixel|frame|mask|scan|map|gram|x$", re.IGNORECASE)
+_NPY_MAGIC: Final = b"\x93NUMPY"
+_PROTO_DTYPES: Final = {
+    1: "float32",
+    2: "float64",
+    3: "int32",
+    4: "uint8",
+    5: "int16",
+    6: "int8",
+    9: "int64",
+    10: "bool",
+    17: "uint16",
+    19: "float16",
+    22: "uint32",
+    23: "uint64",
+}
+"""Element types by their number in `tensorflow.DataType`."""
+
 
 def _find_types(values: Sequence[bytes], order: _Order = "<") -> tuple[TensorDtype, ...]:
     """Return the element types of more than one byte that the values may have, the most plausible first."""
@@ -152,38 +182,6 @@ def _compare_neighbours(elements: NDArray[np.generic], stride: int) -> float:
     others = np.abs(numbers - numbers[order]).mean()
     near = np.abs(numbers[stride:] - numbers[:-stride]).mean()
     return float(near / others) if others else 1.0
-
-
-_MOST_PROPOSALS: Final = 5
-_MOST_SHAPES: Final = 3  # of the element type that fits best
-_FEWEST_BYTES: Final = 8
-_FEWEST_SIDE: Final = 4  # of a grayscale image; images with colours need twice as many
-
-_DENORMAL: Final = 1e-30  # smaller numbers are rarely more than rounding errors
-_VECTOR_SIZES: Final = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 4096)
-_VECTOR_NAME: Final = re.compile(
-    r"emb|vec|feat|signal|audio|wave|sound|series|code|token|ids?$", re.IGNORECASE
-)
-_RECOGNIZABLE: Final[tuple[TensorDtype, ...]] = ("uint16", "uint32", "float32", "float64")
-"""Types that are offered beside bytes where the values show no type."""
-_IMAGE_NAME: Final = re.compile(r"im(g|age)|photo|pic|pixel|frame|mask|scan|map|gram|x$", re.IGNORECASE)
-
-_NPY_MAGIC: Final = b"\x93NUMPY"
-_PROTO_DTYPES: Final = {
-    1: "float32",
-    2: "float64",
-    3: "int32",
-    4: "uint8",
-    5: "int16",
-    6: "int8",
-    9: "int64",
-    10: "bool",
-    17: "uint16",
-    19: "float16",
-    22: "uint32",
-    23: "uint64",
-}
-"""Element types by their number in `tensorflow.DataType`."""
 
 
 class ArrayFormat(NamedTuple):

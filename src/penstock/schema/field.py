@@ -27,6 +27,12 @@ _FLOAT32_MAX = float(np.finfo(np.float32).max)
 Check: TypeAlias = Callable[[str, str, object], Any]
 """Checks one value: (owner, path, value) → the normalized value. The path is for the error message."""
 
+MAX_DIMS: Final = 32
+"""Maximum number of dimensions in NumPy 1.26, the oldest supported version."""
+
+MAX_TENSOR_BYTES: Final = 2**31 - 1
+"""Maximum size of a value: a protobuf message, and so a record, is limited to 2 GiB."""
+
 
 def check_int64(owner: str, path: str, value: object) -> int:
     """Return an int that fits an int64 list."""
@@ -168,12 +174,6 @@ TensorDtype: TypeAlias = Literal[
     "float32",
     "float64",
 ]
-
-MAX_DIMS: Final = 32
-"""Maximum number of dimensions in NumPy 1.26, the oldest supported version."""
-
-MAX_TENSOR_BYTES: Final = 2**31 - 1
-"""Maximum size of a value: a protobuf message, and so a record, is limited to 2 GiB."""
 
 
 def check_dtype(owner: str, dtype: object, choices: Collection[str]) -> str:

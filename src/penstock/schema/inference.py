@@ -18,6 +18,13 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.schema.value_kind import ValueCounts, classify_numbers, classify_strings
 
+NOT_AN_INPUT: Final = "not an input, unless its type is declared, such as `fields={NAME: ps.fields.Number()}`"
+ARE_QUANTITIES: Final = (
+    "read as quantities; declare `fields={NAME: ps.fields.Category('int64')}` if they are classes"
+)
+SHARE_KEY: Final = "so it has another name"
+"""Ends of notes that users should see, as another decision is possible."""
+
 
 def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
     """Return the entries of a survey by field name: the key, or `context/KEY` if a list has the same key.
@@ -42,14 +49,6 @@ def name_entries(survey: Survey) -> dict[str, FieldSurvey | ListSurvey]:
     for key, each in survey.lists.items():
         entries[rename(key, "list") if key in entries else key] = each
     return entries
-
-
-NOT_AN_INPUT: Final = "not an input, unless its type is declared, such as `fields={NAME: ps.fields.Number()}`"
-ARE_QUANTITIES: Final = (
-    "read as quantities; declare `fields={NAME: ps.fields.Category('int64')}` if they are classes"
-)
-SHARE_KEY: Final = "so it has another name"
-"""Ends of notes that users should see, as another decision is possible."""
 
 
 @dataclass(frozen=True)

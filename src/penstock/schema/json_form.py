@@ -20,6 +20,14 @@ from penstock.schema.date import Date
 from penstock.schema.field import Field, check_string
 from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
+VERSION: Final = 1
+MAX_FIELDS: Final = 1 << 20
+"""Ten times the widest tables that are known to be used; a form with more is an attack or a mistake."""
+
+_TYPES: dict[str, type[Field]] = {
+    cls.type_name: cls for cls in (Number, Category, Date, Text, Image, Bytes, Sequence, Tensor)
+}
+
 
 class Conflict(NamedTuple):
     """A conflict between fields: field name, attribute, and the parts of the message."""
@@ -52,16 +60,6 @@ def find_conflict(fields: Mapping[str, Field]) -> Conflict | None:
                 name, "key", "a key of its own", got, "Read the key once, and transform it later."
             )
     return None
-
-
-VERSION: Final = 1
-
-MAX_FIELDS: Final = 1 << 20
-"""Ten times the widest tables that are known to be used; a form with more is an attack or a mistake."""
-
-_TYPES: dict[str, type[Field]] = {
-    cls.type_name: cls for cls in (Number, Category, Date, Text, Image, Bytes, Sequence, Tensor)
-}
 
 
 def dump_fields(fields: Mapping[str, Field]) -> dict[str, Any]:

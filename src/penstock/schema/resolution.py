@@ -26,6 +26,8 @@ from penstock.schema.scalar import Category, Image, find_unlabelled
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 
+_ARE_MISSING: Final = "in this target count as missing labels"
+
 
 def _fit_field(
     name: str, field: Field, entry: FieldSurvey | ListSurvey, *, guess: Field | None, is_partial: bool
@@ -160,9 +162,6 @@ def _expect_count(field: Field) -> tuple[int | None, str]:
 
 def _show_range(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
-
-
-_ARE_MISSING: Final = "in this target count as missing labels"
 
 
 class Resolution(NamedTuple):

@@ -19,6 +19,12 @@ from penstock.columns import Mask
 MAX_RANGE: Final = 1 << 18
 """Two megabytes of counts; integers with a larger range are counted one by one."""
 
+MAX_VALUE_BYTES = 1024  # a longer string is no name of a category: it is not counted
+NUM_BINS: Final = 30
+"""Number of bins: a bar of a chart on a phone is then about ten pixels wide."""
+
+_SPAN: Final = (0.005, 0.995)  # quantiles: a single outlier would leave one bar and an empty chart
+
 
 class Histogram:
     """Number of occurrences of each integer from `low` on."""
@@ -64,9 +70,6 @@ class Histogram:
         """Return the integers that occur, ascending, and the number of occurrences of each."""
         found = np.flatnonzero(self.counts)
         return found + self.low, self.counts[found]
-
-
-MAX_VALUE_BYTES = 1024  # a longer string is no name of a category: it is not counted
 
 
 class Frequency:
@@ -246,12 +249,6 @@ class Frequency:
         excess = int(np.partition(counts, -self.max_values - 1)[-self.max_values - 1])
         self._counts = {value: count - excess for value, count in self._counts.items() if count > excess}
         self.is_complete = False
-
-
-NUM_BINS: Final = 30
-"""Number of bins: a bar of a chart on a phone is then about ten pixels wide."""
-
-_SPAN: Final = (0.005, 0.995)  # quantiles: a single outlier would leave one bar and an empty chart
 
 
 def choose_edges(values: NDArray[Any], num_bins: int = NUM_BINS) -> NDArray[np.float64]:

@@ -26,6 +26,9 @@ from penstock.statistics.quantiles import RowSample, Selection, find_quantiles, 
 from penstock.statistics.summary import Distribution
 from penstock.storage.deferred import Deferred
 
+_PIECE_BYTES = 1 << 22  # of text, measured at a time
+MAX_ELEMENTS = 4096  # of an array; larger arrays, such as pixels, have only statistics of all elements
+
 
 class Spread:
     """Moments of all numbers and a sample of them."""
@@ -74,9 +77,6 @@ class Spread:
             num_sampled=len(ordered),
         )
 
-
-_PIECE_BYTES = 1 << 22  # of text, measured at a time
-MAX_ELEMENTS = 4096  # of an array; larger arrays, such as pixels, have only statistics of all elements
 
 Part: TypeAlias = Spread | Frequency | ElementMoments
 

@@ -23,6 +23,12 @@ LIST_VALUES: Final = 16
 
 QUANTILES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 
+_SAMPLES: Final[dict[np.dtype[Any], Callable[..., NDArray[np.float64]]]] = {
+    np.dtype(np.int64): _native.sample_lists_of_ints,
+    np.dtype(np.float32): _native.sample_lists_of_floats,
+    np.dtype(np.float64): _native.sample_lists_of_doubles,
+}
+
 
 class RowSample:
     """The values of the `SAMPLE_ROWS` rows with the smallest keys of all that were merged.
@@ -81,13 +87,6 @@ class RowSample:
                 keys, values = keys[keep], values[keep]
             self._parts = [(keys, values)]
             self._num_rows = len(keys)
-
-
-_SAMPLES: Final[dict[np.dtype[Any], Callable[..., NDArray[np.float64]]]] = {
-    np.dtype(np.int64): _native.sample_lists_of_ints,
-    np.dtype(np.float32): _native.sample_lists_of_floats,
-    np.dtype(np.float64): _native.sample_lists_of_doubles,
-}
 
 
 def take_evenly(

@@ -40,6 +40,16 @@ _ADVICE = {
     errno.EROFS: "Choose a folder that you may write to.",
 }
 
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+"""On macOS, the request that also empties the cache of the disk, which `fsync` does not do there."""
+
+_ZEROS = bytes(1 << 20)
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+# The C library, the kernel or the file system (NFS, some overlays) does not support it.
+_NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
+
 
 class AtomicFile:
     """A file being written; `with` renames it to its final name at the end, or removes it after an error.
@@ -222,11 +232,6 @@ def _refuse_store_name(path: Path) -> None:
         )
 
 
-_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
-"""On macOS, the request that also empties the cache of the disk, which `fsync` does not do there."""
-_ZEROS = bytes(1 << 20)
-
-
 def sync_descriptor(fd: int) -> None:
     """Write an open file or folder to the disk, so that it survives a loss of power."""
     if _FULL_SYNC is not None:
@@ -254,12 +259,6 @@ def sync_folder(folder: Path) -> None:
         sync_descriptor(fd)
     finally:
         os.close(fd)
-
-
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
-# The C library, the kernel or the file system (NFS, some overlays) does not support it.
-_NOT_SUPPORTED = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP)
 
 
 def exchange(new: Path, old: Path, aside: Path) -> None:

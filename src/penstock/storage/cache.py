@@ -29,6 +29,18 @@ from penstock.storage.store_path import AnyPath, StorePath
 
 MAX_INFLATED_BYTES = 16 << 30  # total size of all decompressed copies
 
+BYTES_VARIABLE: Final = "PENSTOCK_STORE_CACHE_BYTES"
+
+# The size of a block of a block shuffle: a larger chunk would read more bytes than a batch needs.
+CHUNK_BYTES: Final = 1 << 20
+_HEADER_BYTES: Final = 512
+_LOCK_NAME: Final = ".lock"
+_TEMPORARY: Final = ".tmp-"
+_ABANDONED_SECONDS: Final = 3600.0  # a temporary file of this age was left by a process that was killed
+
+# Other processes write too: the folder is measured again after this part of the limit was written.
+_SCAN_SHARE: Final = 64
+
 
 def cache_folder() -> Path:
     """Return the path of the cache folder, which need not exist."""
@@ -104,16 +116,6 @@ def make_room(folder: Path, needed_bytes: int, limit_bytes: int = MAX_INFLATED_B
 
 
 _log = logging.getLogger("penstock")
-
-BYTES_VARIABLE: Final = "PENSTOCK_STORE_CACHE_BYTES"
-# The size of a block of a block shuffle: a larger chunk would read more bytes than a batch needs.
-CHUNK_BYTES: Final = 1 << 20
-_HEADER_BYTES: Final = 512
-_LOCK_NAME: Final = ".lock"
-_TEMPORARY: Final = ".tmp-"
-_ABANDONED_SECONDS: Final = 3600.0  # a temporary file of this age was left by a process that was killed
-# Other processes write too: the folder is measured again after this part of the limit was written.
-_SCAN_SHARE: Final = 64
 
 
 class Chunk(NamedTuple):

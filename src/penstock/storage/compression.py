@@ -20,6 +20,50 @@ FIRST_BYTES = 4096  # enough to decompress a header, and to recognize other file
 
 _ANY_HEADER = 47  # zlib detects whether a stream is gzip or zlib
 
+_MAGICS = {
+    b"PK\x03\x04": "a ZIP archive",
+    b"PAR1": "a Parquet file",
+    b"ARROW1": "an Arrow file",
+    b"\xd0\xcf\x11\xe0": "an Excel file",
+    b"GIF8": "a GIF image",
+    b"WEBP": "a WebP image",
+    b"\x28\xb5\x2f\xfd": "a Zstandard stream (only gzip and zlib are supported)",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"\x89PNG": "a PNG image",
+    b"\x89HDF": "an HDF5 file",
+    b"\x93NUMPY": "a NumPy array",
+    b"BZh": "a bzip2 stream (only gzip and zlib are supported)",
+    b"\xfd7zXZ": "an xz stream (only gzip and zlib are supported)",
+    b"%PDF": "a PDF document",
+}
+_TABLES: Final = {
+    ".csv": "a CSV file",
+    **dict.fromkeys((".tsv", ".tab"), "a TSV file"),
+    ".json": "a JSON file",
+    **dict.fromkeys((".jsonl", ".ndjson"), "a JSON lines file"),
+    **dict.fromkeys((".parquet", ".pq"), "a Parquet file"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "an Arrow file"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xls"), "an Excel file"),
+    ".ods": "an OpenDocument spreadsheet",
+    ".zip": "a ZIP archive",
+    **dict.fromkeys((".tar", ".tgz"), "a tar archive"),
+}
+_IMAGES: Final = {
+    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "a JPEG image"),
+    **{f".{name}": f"a {name.upper()} image" for name in ("png", "gif", "bmp")},
+    ".webp": "a WebP image",
+}
+_ARRAYS: Final = {".npy": "a NumPy array", ".npz": "NumPy arrays"}
+_DATABASES: Final = {".duckdb": "a DuckDB file"}
+_PACKED: Final = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bzip2", ".xz": "xz"}
+_HEADER_BYTES: Final = 12  # fewer may be the beginning of a record
+_OUTER: Final = ("JSON", "a ZIP archive", "a bzip2", "an xz")  # the name says more
+READ_BYTES = 64 << 10  # compressed bytes per read
+CHUNK_BYTES = 1 << 20  # decompressed bytes per chunk
+MAX_RATIO = 1000  # deflate reaches 1032:1 on constant bytes; real shards stay far below
+_RATIO_FLOOR_BYTES = 8 << 20  # a small file may consist of zeros
+_RAW_DEFLATE = -15
+
 
 def find_compression(first: bytes) -> Compression:
     """Return the compression of a file that begins with `first`.
@@ -93,46 +137,6 @@ def name_content(first: bytes) -> str | None:
     return None
 
 
-_MAGICS = {
-    b"PK\x03\x04": "a ZIP archive",
-    b"PAR1": "a Parquet file",
-    b"ARROW1": "an Arrow file",
-    b"\xd0\xcf\x11\xe0": "an Excel file",
-    b"GIF8": "a GIF image",
-    b"WEBP": "a WebP image",
-    b"\x28\xb5\x2f\xfd": "a Zstandard stream (only gzip and zlib are supported)",
-    b"\xff\xd8\xff": "a JPEG image",
-    b"\x89PNG": "a PNG image",
-    b"\x89HDF": "an HDF5 file",
-    b"\x93NUMPY": "a NumPy array",
-    b"BZh": "a bzip2 stream (only gzip and zlib are supported)",
-    b"\xfd7zXZ": "an xz stream (only gzip and zlib are supported)",
-    b"%PDF": "a PDF document",
-}
-
-
-_TABLES: Final = {
-    ".csv": "a CSV file",
-    **dict.fromkeys((".tsv", ".tab"), "a TSV file"),
-    ".json": "a JSON file",
-    **dict.fromkeys((".jsonl", ".ndjson"), "a JSON lines file"),
-    **dict.fromkeys((".parquet", ".pq"), "a Parquet file"),
-    **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "an Arrow file"),
-    **dict.fromkeys((".xlsx", ".xlsm", ".xls"), "an Excel file"),
-    ".ods": "an OpenDocument spreadsheet",
-    ".zip": "a ZIP archive",
-    **dict.fromkeys((".tar", ".tgz"), "a tar archive"),
-}
-_IMAGES: Final = {
-    **dict.fromkeys((".jpg", ".jpeg", ".jpe", ".jfif"), "a JPEG image"),
-    **{f".{name}": f"a {name.upper()} image" for name in ("png", "gif", "bmp")},
-    ".webp": "a WebP image",
-}
-_ARRAYS: Final = {".npy": "a NumPy array", ".npz": "NumPy arrays"}
-_DATABASES: Final = {".duckdb": "a DuckDB file"}
-_PACKED: Final = {".gz": "gzip", ".gzip": "gzip", ".bz2": "bzip2", ".xz": "xz"}
-
-
 class ForeignContent(NamedTuple):
     """What a file is that is not a TFRecord file.
 
@@ -169,10 +173,6 @@ def describe_content(file_name: str, first: bytes) -> ForeignContent:
     return ForeignContent(known)
 
 
-_HEADER_BYTES: Final = 12  # fewer may be the beginning of a record
-_OUTER: Final = ("JSON", "a ZIP archive", "a bzip2", "an xz")  # the name says more
-
-
 def _is_text(first: bytes) -> bool:
     text = first.decode("utf-8", "ignore")
     return len(first) - len(text.encode()) < 4 and all(
@@ -186,13 +186,6 @@ def _is_text_table(first: bytes) -> bool:
     return _is_text(first) and any(
         len(lines) == 2 and lines[0].count(each) == lines[1].count(each) > 0 for each in (b",", b";", b"\t")
     )
-
-
-READ_BYTES = 64 << 10  # compressed bytes per read
-CHUNK_BYTES = 1 << 20  # decompressed bytes per chunk
-MAX_RATIO = 1000  # deflate reaches 1032:1 on constant bytes; real shards stay far below
-_RATIO_FLOOR_BYTES = 8 << 20  # a small file may consist of zeros
-_RAW_DEFLATE = -15
 
 
 def inflate(file: Readable, compression: Compression) -> Iterator[bytes]:

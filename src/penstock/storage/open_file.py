@@ -18,6 +18,9 @@ from penstock.errors import ChangedFileError, MissingShardError, NoSuchPathError
 from penstock.foundation.process import ProcessLock
 from penstock.storage.store_path import AnyPath
 
+# Opening a file takes as long as reading a few records; a process may have 1024 open files, a data set more.
+MOST_FILES = 128
+
 
 class FileIdentity(NamedTuple):
     """File metadata that changes when the content of a file changes.
@@ -180,10 +183,6 @@ def _name_mode(mode: int) -> str:
         stat.S_IFSOCK: "a socket",
     }
     return kinds.get(stat.S_IFMT(mode), "something else")
-
-
-# Opening a file takes as long as reading a few records; a process may have 1024 open files, a data set more.
-MOST_FILES = 128
 
 
 class KeptFiles:

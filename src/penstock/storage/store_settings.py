@@ -43,6 +43,28 @@ _TAGGED = re.compile(r"(Signature|Credential|AccessKeyId|sig|token)=[^\s&,\"']+"
 _USER = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _MIN_SECRET = 4
 
+_GOOGLE_ACCOUNTS: Final = (
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_SERVICE_ACCOUNT",
+    "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_SERVICE_ACCOUNT_KEY",
+)
+"""Variables that name an account; without one, requests to an emulator are not signed."""
+
+# Names that the Azure command line reads, and those that the client reads.
+_AZURE_NAMES: Final = {
+    "AZURE_STORAGE_ACCOUNT": "account_name",
+    "AZURE_STORAGE_KEY": "account_key",
+    "AZURE_STORAGE_SAS_TOKEN": "sas_key",
+}
+_CONNECTION_PARTS: Final = {
+    "AccountName": "account_name",
+    "AccountKey": "account_key",
+    "SharedAccessSignature": "sas_key",
+    "BlobEndpoint": "endpoint",
+}
+_CONNECTION_NAME: Final = "AZURE_STORAGE_CONNECTION_STRING"
+
 
 def clean_text(text: str) -> str:
     """Return the text of an error without credentials, in one short line."""
@@ -95,29 +117,6 @@ def read_google_settings(names: dict[str, str]) -> tuple[dict[str, Any], bool]:
         account |= dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
         settings["service_account_key"] = json.dumps(account)
     return settings, url.startswith("http://")
-
-
-_GOOGLE_ACCOUNTS: Final = (
-    "GOOGLE_APPLICATION_CREDENTIALS",
-    "GOOGLE_SERVICE_ACCOUNT",
-    "GOOGLE_SERVICE_ACCOUNT_PATH",
-    "GOOGLE_SERVICE_ACCOUNT_KEY",
-)
-"""Variables that name an account; without one, requests to an emulator are not signed."""
-
-# Names that the Azure command line reads, and those that the client reads.
-_AZURE_NAMES: Final = {
-    "AZURE_STORAGE_ACCOUNT": "account_name",
-    "AZURE_STORAGE_KEY": "account_key",
-    "AZURE_STORAGE_SAS_TOKEN": "sas_key",
-}
-_CONNECTION_PARTS: Final = {
-    "AccountName": "account_name",
-    "AccountKey": "account_key",
-    "SharedAccessSignature": "sas_key",
-    "BlobEndpoint": "endpoint",
-}
-_CONNECTION_NAME: Final = "AZURE_STORAGE_CONNECTION_STRING"
 
 
 def read_azure_settings(names: dict[str, str]) -> tuple[dict[str, Any], bool]:
