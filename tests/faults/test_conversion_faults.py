@@ -3,7 +3,6 @@
 import base64
 import contextlib
 import errno
-import functools
 import gc
 import json
 import os
@@ -28,7 +27,6 @@ from killed_conversions import convert_rows, rows
 from local_threads import local_threads
 from penstock.errors import BusyError, CellError, FieldError, PathError, WriteError
 from penstock.fields import Category, Image, Number, Tensor, Text
-from penstock.shards.sort.row_store import RowStore
 from penstock.source import block
 from raising import containing, raises_with
 from staged_writing import check_order, fingerprint, limited, read_trace, small_disk, trace_command
@@ -153,7 +151,7 @@ def test_p02_file_that_may_not_grow_is_an_error_with_path_and_bytes_and_can_be_r
 
 
 FULL = """
-import functools, subprocess, sys
+import subprocess, sys
 from pathlib import Path
 import numpy as np
 import penstock as ps
@@ -163,7 +161,7 @@ from penstock.shards.staging.staging import Staging
 from staged_writing import fingerprint
 
 disk, elsewhere = Path(sys.argv[1]), Path(sys.argv[2])
-engine.RowStore = functools.partial(engine.RowStore, max_memory_bytes=int(sys.argv[3]))
+memory = int(sys.argv[3])
 engine._MAX_FINISHING = conversion._MAX_FINISHING = 1
 begun = []
 begin_shard = Staging.shard
@@ -177,7 +175,7 @@ noise = np.random.default_rng(0).integers(0, 256, (200, 20_000), dtype=np.uint8)
 rows = {"row": np.arange(200), "noise": noise}
 
 def convert(out, **options):
-    ps.convert(rows, out, id="row", num_shards=8, num_threads=1, **options)
+    ps.convert(rows, out, id="row", num_shards=8, num_threads=1, memory_bytes=memory, **options)
 
 try:
     convert(disk / "pets")
@@ -401,17 +399,12 @@ SOURCES = {
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 @pytest.mark.parametrize("kind", SOURCES)
-def test_p09_same_input_gives_the_same_bytes_with_any_number_of_workers(
-    tmp_path, monkeypatch, kind, compression
-):
+def test_p09_same_input_gives_the_same_bytes_with_any_number_of_workers(tmp_path, kind, compression):
     found = []
-    for workers, memory in ((1, 1 << 28), (2, 1 << 28), (8, 1 << 28), (2, 1 << 14), (8, 0)):
-        store = functools.partial(RowStore, max_memory_bytes=memory)
-        monkeypatch.setattr("penstock.shards.engine.RowStore", store)
+    for workers, memory in ((1, 1 << 28), (2, 1 << 28), (8, 1 << 28), (2, 1 << 14), (8, 1)):
         out = tmp_path / f"{workers} {memory}"
-        ps.convert(
-            SOURCES[kind](tmp_path), out, id="row", num_shards=3, num_threads=workers, compression=compression
-        )
+        options = {"num_threads": workers, "memory_bytes": memory, "compression": compression}
+        ps.convert(SOURCES[kind](tmp_path), out, id="row", num_shards=3, **options)
         found.append(fingerprint(out))
     assert len(found[0]) > 8
     assert all(each == found[0] for each in found)

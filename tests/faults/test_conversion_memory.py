@@ -81,9 +81,8 @@ def test_x14_few_shards_are_written_at_once_whatever_the_number_of_workers(tmp_p
 
     monkeypatch.setattr(ShardFile, "__enter__", enter)
     monkeypatch.setattr(ShardFile, "__exit__", leave)
-    monkeypatch.setattr(row_store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": 1000})
     monkeypatch.setattr("penstock.shards.engine._MAX_WRITERS", 2)
-    ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, num_threads=8)
+    ps.convert({"age": list(range(5_000))}, tmp_path / "out", num_shards=20, num_threads=8, memory_bytes=1000)
     assert 1 <= most <= 2
 
 

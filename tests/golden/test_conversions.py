@@ -103,14 +103,13 @@ def test_conversion_of_raw_files_gives_the_same_bytes_for_any_threads_and_memory
     source = SOURCES[name](tmp_path)
     found = []
     for num_threads, memory in ((1, 1 << 28), (3, 1 << 28), (1, 300_000), (2, 300_000), (8, 200_000)):
-        monkeypatch.setattr(
-            row_store.RowStore.__init__, "__kwdefaults__", {"max_memory_bytes": memory, "pool": None}
-        )
         monkeypatch.setattr(row_store, "_RUN_BYTES", 150_000)
         monkeypatch.setattr(row_store, "_RANGE_BYTES", 10_000)
         monkeypatch.setattr(spill, "CELL_BYTES", 80_000)
         out = tmp_path / f"out-{num_threads}-{memory}"
-        ps.convert(source, out, num_shards=3, num_threads=num_threads, **OPTIONS.get(name, {}))
+        ps.convert(
+            source, out, num_shards=3, num_threads=num_threads, memory_bytes=memory, **OPTIONS.get(name, {})
+        )
         found.append(fingerprint(out))
     assert all(each == found[0] for each in found)
     assert _digest(out) == EXPECTED[name]

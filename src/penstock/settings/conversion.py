@@ -12,6 +12,7 @@ from penstock.settings.groups import (
     Order,
     Output,
     Roles,
+    RowMemory,
     Shards,
     Splits,
     StoredImages,
@@ -27,7 +28,17 @@ class RawFiles(Columns, Splits, Order, StoredNumbers, TextFiles):
 
 
 class ConvertOptions(
-    Columns, Splits, Order, Shards, StoredImages, BadRows, StoredNumbers, TextFiles, Execution, Output
+    Columns,
+    Splits,
+    Order,
+    Shards,
+    StoredImages,
+    BadRows,
+    StoredNumbers,
+    TextFiles,
+    Execution,
+    RowMemory,
+    Output,
 ):
     """Options of a conversion.
 

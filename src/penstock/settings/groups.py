@@ -337,6 +337,18 @@ class Execution(Settings, title="execution", affects_output=False):
         refuse_local(self, "address")
 
 
+class RowMemory(Settings, title=Execution.title, affects_output=False):
+    """How much of the memory encoded rows may take."""
+
+    memory_bytes: Size = setting(
+        "Memory for encoded rows; more of them are sorted on the disk. Above 256 MiB, it is limited to an "
+        "eighth of the memory of the machine or container. The result does not depend on it.",
+        default=256 << 20,
+        usual="256MiB",
+        flag="--memory",
+    )
+
+
 class Output(Settings, title="output", affects_output=False):
     """What happens to data that exists already."""
 

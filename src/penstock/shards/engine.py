@@ -33,7 +33,7 @@ from penstock.shards.shard_work import (
     find_complete,
     group_shards,
 )
-from penstock.shards.sort.row_store import RowStore
+from penstock.shards.sort.row_store import RowStore, limit_memory
 from penstock.shards.splits.split import Assignment
 from penstock.shards.staging.staging import Staging
 
@@ -102,6 +102,7 @@ class LocalEngine:
             staging.scratch,
             seed=options.seed if options.shuffle else None,
             num_splits=count_splits(split),
+            max_memory_bytes=limit_memory(options.memory_bytes),
             pool=self._helpers if num_threads > 1 else None,
         )
         self._residents = ResidentValues()

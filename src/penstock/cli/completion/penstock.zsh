@@ -121,6 +121,7 @@ _shtab_penstock_convert_options=(
   "--threads[number of threads, or of tasks on Ray]:N:"
   "--engine[do the work here, or on a Ray cluster]:{local,ray}:(local ray)"
   "--address[the Ray cluster]:HOST:PORT:"
+  "--memory[memory for encoded rows]:SIZE:"
   "--overwrite[replace an existing data set]"
   "--resume[continue a conversion that was interrupted]"
   "--clean[remove what interrupted conversions left in an object store, and data sets that were replaced]"

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock import _native
+from penstock.foundation.process import usable_memory
 from penstock.shards.row_work import lack_memory
 from penstock.shards.sort.chunk import CHUNK_BYTES, ByteColumn, Chunk, ResidentRows, join_blocks
 from penstock.shards.sort.scratch import Scratch
@@ -32,11 +33,17 @@ from penstock.shards.sort.spill import (
 )
 
 MAX_MEMORY_BYTES: Final = 256 << 20
+_MEMORY_SHARE: Final = 8
 
 _ROW_BYTES = 40  # memory per row in addition to its own bytes
 _RUN_BYTES = 96 << 20  # size of a sorted run: in larger runs, a range of keys has fewer pieces
 _RANGE_BYTES = CELL_BYTES // 8  # cells consist of smaller ranges of keys, so that their sizes are similar
 _MAX_RANGES = 1 << 22  # for all splits together: 64 MB of counters
+
+
+def limit_memory(num_bytes: int) -> int:
+    """Return how much memory rows may take if a user allows so many bytes."""
+    return min(num_bytes, max(MAX_MEMORY_BYTES, usable_memory() // _MEMORY_SHARE))
 
 
 def divide_keys(num_bytes: int, num_splits: int) -> NDArray[np.uint64]:

@@ -12,7 +12,7 @@ import pytest
 from penstock import _native
 from penstock.errors import OutOfMemoryError, WriteError
 from penstock.shards.sort import row_store
-from penstock.shards.sort.row_store import RowStore
+from penstock.shards.sort.row_store import RowStore, limit_memory
 from raising import raises_with
 
 
@@ -202,3 +202,17 @@ def test_store_that_is_closed_after_its_pool_does_not_wait_for_runs_that_were_ca
     pool.shutdown(wait=True, cancel_futures=True)
     store.close()
     assert store.is_on_disk
+
+
+@pytest.mark.parametrize(
+    ("wanted", "usable", "expected"),
+    [
+        (1, 8 << 30, 1),
+        (256 << 20, 1 << 20, 256 << 20),
+        (4 << 30, 16 << 30, 2 << 30),
+        (1 << 30, 1 << 30, 256 << 20),
+    ],
+)
+def test_memory_for_rows_is_limited_to_an_eighth_of_what_can_be_used(monkeypatch, wanted, usable, expected):
+    monkeypatch.setattr(row_store, "usable_memory", lambda: usable)
+    assert limit_memory(wanted) == expected
