@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from penstock.jobs.convert.convert import convert  # now, and not in every fork
+from penstock.shards.sort import row_store
+from penstock.source import csv_ranges, cutter, files
 from staged_writing import count_calls, die_at, fingerprint, run_child
 
 NUM_ROWS = 400
@@ -32,8 +34,22 @@ def rows(seed: int = 0) -> dict[str, object]:
     }
 
 
-def convert_rows(out: Path, seed: int = 0, **options: object) -> None:
-    convert(rows(seed), out, id="row", shard_bytes=4000, num_threads=2, **options)
+def convert_rows(out: Path, seed: int = 0, source: object = None, **options: object) -> None:
+    source = rows(seed) if source is None else source
+    convert(source, out, id="row", shard_bytes=4000, num_threads=2, **options)
+
+
+def write_csv(path: Path) -> Path:
+    """Write a CSV file; threads read and hash it ahead in conversions, and sort its rows on the disk."""
+    cells = rows()
+    lines = zip(cells["row"].tolist(), cells["height"].tolist(), cells["word"], strict=True)
+    path.write_text(
+        "row,height,word\n" + "".join(f'{row},{height},"{word}"\n' for row, height, word in lines)
+    )
+    cutter.BLOCK_ROWS = csv_ranges.BLOCK_ROWS = 32
+    row_store._RUN_BYTES = 6000
+    files._READ_AHEAD = files._HASHED_AHEAD = 0
+    return path
 
 
 class Campaign:
@@ -44,10 +60,12 @@ class Campaign:
             else was, at which a resumed run or a new one gave other bytes, or left files over.
     """
 
-    def __init__(self, out: Path, compression: str, *, overwrite: bool) -> None:
+    def __init__(self, out: Path, compression: str, *, overwrite: bool, is_on_disk: bool) -> None:
         self.out = out
         self.found = {"old": 0, "new": 0, "other": [], "unlike": [], "left": [], "failed": [], "resumed": 0}
         self._options = {"compression": compression, "overwrite": overwrite}
+        if is_on_disk:
+            self._options |= {"source": write_csv(out.with_name("rows.csv")), "memory_bytes": 9000}
         self._kept = out.with_name("kept") if overwrite else None
         self._old = None
         self._convert(resume=False)
@@ -153,9 +171,10 @@ def main() -> None:
     parser.add_argument("--by", choices=("call", "time"), default="call")
     parser.add_argument("--compression", default="none")
     parser.add_argument("--overwrite", action="store_true")
+    parser.add_argument("--on-disk", action="store_true", help="a CSV file, with little memory for its rows")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    campaign = Campaign(given.out, given.compression, overwrite=given.overwrite)
+    campaign = Campaign(given.out, given.compression, overwrite=given.overwrite, is_on_disk=given.on_disk)
     if given.by == "call":
         calls = campaign.count_calls()
         for call in spread(calls, given.points, given.seed):

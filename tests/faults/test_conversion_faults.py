@@ -66,8 +66,10 @@ def command_at_work(out: Path, source: Path, *options: str):
             process.kill()
 
 
-def kill_often(folder: Path, points: int, by: str, compression: str, *, overwrite: bool) -> dict:
-    options = ["--overwrite"] if overwrite else []
+def kill_often(
+    folder: Path, points: int, by: str, compression: str, *, overwrite: bool, on_disk: bool = False
+) -> dict:
+    options = ["--overwrite"] * overwrite + ["--on-disk"] * on_disk
     done = run(
         *(sys.executable, PROGRAM, folder / "pets", "--points", str(points)),
         *("--by", by, "--compression", compression, *options),
@@ -87,6 +89,12 @@ def test_p01_p06_conversion_killed_at_a_call_leaves_old_or_new_and_resumes_to_th
     assert found["calls"] > 200
     assert found["old"] > 6
     assert found["resumed"] > 4
+
+
+def test_p01_p06_conversion_killed_while_threads_read_and_sort_resumes_to_the_same_bytes(fast_path):
+    found = kill_often(fast_path, 10, "call", "none", overwrite=False, on_disk=True)
+    assert found["calls"] > 200
+    assert found["old"] > 3
 
 
 @pytest.mark.parametrize(("compression", "overwrite"), [("none", True), ("gzip", False)])
