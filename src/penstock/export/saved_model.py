@@ -170,7 +170,7 @@ class _ServedTarget:
         shape = (len(task.labels),) if task.kind in ("multiclass", "multilabel") else task.shape
         numbers = tf.reshape(tf.cast(values, tf.float64), [-1, *shape])
         if task.kind == "regression":
-            undone = _undo(task, numbers)
+            undone = task.undo(numbers, tf.math)
             if task.unit is not None:
                 return {names["number"]: tf.cast(tf.round(undone), tf.int64)}
             return {names["number"]: tf.cast(undone, tf.float32)}
@@ -262,13 +262,6 @@ def plan_outputs(
             taken[names[part]] = name
         found.append(_ServedTarget(task, logits.get(name, False), temperatures.get(name, 1.0), names))
     return found
-
-
-def _undo(task: Task, numbers: Any) -> Any:
-    if task.method == "none":
-        return numbers
-    undone = numbers / task.factor + task.shift
-    return tf.sign(undone) * tf.math.expm1(tf.abs(undone)) if task.method == "log1p" else undone
 
 
 def _has_texts(task: Task) -> bool:

@@ -74,7 +74,7 @@ class Task:
 
         Args:
             values: The numbers, an array or a tensor.
-            ops: Module of the functions for them: `numpy`, or `keras.ops` for tensors.
+            ops: Module of the functions for them: `numpy`, or `keras.ops` or `tf.math` for tensors.
         """
         if self.method == "none":
             return values

@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from penstock.model.batch_predictor import SMALLEST_CHANCE
 from penstock.model.task import Kind, Task
 from penstock.schema.date import DAY
 from penstock.score.metrics import (
@@ -47,8 +48,6 @@ MAIN_SCORES: Final[dict[Kind, str]] = {
 THRESHOLD: Final = 0.5
 """The second label of two, or a label of a multilabel target, is predicted from this probability on."""
 
-_LEAST: Final = 1e-7
-"""Probabilities are clipped to this and 1 − this before the logarithm, as Keras does."""
 _FLAT: Final = 1e-12
 """Numbers whose standard deviation is less than this share of their mean are taken as equal."""
 
@@ -315,4 +314,5 @@ def _flat(values: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def _log_loss(probabilities: NDArray[Any]) -> NDArray[np.float64]:
-    return -np.log(np.clip(probabilities.astype(np.float64), _LEAST, 1 - _LEAST))
+    chances = np.clip(probabilities.astype(np.float64), SMALLEST_CHANCE, 1 - SMALLEST_CHANCE)  # as in Keras
+    return -np.log(chances)

@@ -128,25 +128,28 @@ class Run:
             )
         return _reopen, (str(resolve_path(self.folder)), read_result(self.files)[1])
 
+    @property
+    def _size(self) -> str:
+        """Number of members or epochs, as text."""
+        return count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
+
     def _repr_html_(self) -> str:
         return display_safely(repr(self), self._draw)
 
     def _draw(self) -> Html:
         """Return the curves of losses and metrics; for an ensemble, the curves of its members."""
         targets = [(task.name, task.describe()) for task in islice(self.tasks.values(), _MOST_TARGETS)]
-        size = count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
         runs = {each.folder.name: each.history for each in self.members[:_MOST_MEMBERS]}
         pairs = pair_runs({name: list_metrics(rows) for name, rows in (runs or {"": self.history}).items()})
         parts = [make_table(("target", "task"), targets, num_rows=len(self.tasks))]
         parts += [make_line(line) for line in describe_left_out(self.left_out)]
         for name, curves in islice(pairs.items(), _MOST_CHARTS):
             parts.append(draw_curves(f"{name} by epoch", curves))
-        return make_block(f"Run {self.folder}: {size}", *parts)
+        return make_block(f"Run {self.folder}: {self._size}", *parts)
 
     def __repr__(self) -> str:
         targets = ", ".join(f"{task.name}: {task.describe()}" for task in self.tasks.values())
-        size = count(len(self.members), "member") if self.members else count(len(self.history), "epoch")
-        return f"Run({str(self.folder)!r}, {size}, {targets})"
+        return f"Run({str(self.folder)!r}, {self._size}, {targets})"
 
 
 def open_run(path: PathLike, model: Any = None, functions: Mapping[str, MapFunction] | None = None) -> Run:
