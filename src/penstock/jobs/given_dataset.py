@@ -24,6 +24,7 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text, find_un
 from penstock.schema.schema import Schema
 from penstock.schema.survey import FieldSurvey, ListSurvey, Survey
 from penstock.settings.groups import OnError, ReadOptions
+from penstock.settings.loading import OpenCall
 from penstock.storage.paths import PathLike
 
 
@@ -57,6 +58,27 @@ class Declaration:
     def list_fields(self, survey: Survey) -> dict[str, Field]:
         """Return all declared fields; `resolve_schema` decides whether the records can hold them."""
         return {**declare_fields(survey, self.types), **self.fields}
+
+    def make_call(
+        self,
+        paths: PathLike | Iterable[PathLike],
+        on_error: OnError,
+        read: ReadOptions,
+        schema: Mapping[str, Field] | None = None,
+    ) -> OpenCall:
+        """Return the keywords of `penstock.open` for files; declared types need a survey of their records."""
+        fields = dict(self.fields)
+        if self.types:
+            fields = self.list_fields(open_files(paths, read, on_error).survey())
+        return OpenCall(
+            schema=None if schema is None else Schema(schema),
+            fields=fields or None,
+            target=self.target,
+            weight=self.weight,
+            id=self.id,
+            on_error=on_error,
+            options=read,
+        )
 
 
 def declare_fields(survey: Survey, types: Mapping[str, TypeName | ColumnDeclaration]) -> dict[str, Field]:
@@ -124,20 +146,8 @@ def open_declared(
     schema: Mapping[str, Field] | None = None,
 ) -> Dataset:
     """Open TFRecords with declared fields."""
-    read = read or ReadOptions()
-    fields = dict(declaration.fields)
-    if declaration.types:
-        fields = declaration.list_fields(open_files(paths, read, on_error).survey())
-    return open_dataset(
-        paths,
-        schema=None if schema is None else Schema(schema),
-        fields=fields or None,
-        target=declaration.target,
-        weight=declaration.weight,
-        id=declaration.id,
-        on_error=on_error,
-        options=read,
-    )
+    call = declaration.make_call(paths, on_error, read or ReadOptions(), schema)
+    return open_dataset(paths, **call.list_given())
 
 
 def _open_labels(

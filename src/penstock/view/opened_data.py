@@ -21,15 +21,13 @@ from penstock.errors import NoSuchPathError, OptionError, PenstockError, SchemaE
 from penstock.foundation.wording import list_choices, unknown_name
 from penstock.jobs.given_dataset import Declaration
 from penstock.read.damage import Damage
-from penstock.read.opened_files import OpenedFiles, Origin, open_files
+from penstock.read.opened_files import OpenedFiles, Origin
 from penstock.read.rows import Rows
 from penstock.read.shard import Shard
 from penstock.schema.array import Sequence as SequenceField
-from penstock.schema.field import Field
 from penstock.schema.resolution import Resolution
 from penstock.schema.schema import Schema
 from penstock.settings.groups import ReadOptions
-from penstock.settings.loading import OpenCall
 from penstock.statistics.summary import FieldStatistics, load_statistics
 from penstock.storage.paths import locate, may_be_folder
 from penstock.storage.store_path import AnyPath, as_path, name_folder
@@ -244,17 +242,7 @@ def open_data(
 
 
 def _open_files(paths: list[str], declaration: Declaration, options: ReadOptions) -> OpenedData:
-    fields: dict[str, Field] = dict(declaration.fields)
-    if declaration.types:
-        fields = declaration.list_fields(open_files(paths, options, "collect").survey())
-    call = OpenCall(
-        fields=fields or None,
-        target=declaration.target,
-        weight=declaration.weight,
-        id=declaration.id,
-        on_error="collect",
-        options=options,
-    )
+    call = declaration.make_call(paths, "collect", options)
     origin = Origin(paths if len(paths) > 1 else paths[0], call)
     return _describe(paths, *origin.open(), options)
 
