@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from penstock.columns import Column, Columns
+from penstock.foundation.wording import decode_text
 from penstock.schema.array import Sequence as SequenceField
 from penstock.schema.array import Tensor
 from penstock.schema.date import Date, as_times, show_time
@@ -50,7 +51,7 @@ def iterate_samples(columns: Columns, schema: Schema, num_rows: int | None = Non
 
 
 def _getter(field: Field, column: Column) -> Callable[[int], Any]:
-    decode = _decode_text if IS_TEXT[type(field)](field) else bytes
+    decode = decode_text if IS_TEXT[type(field)](field) else bytes
     values = column.unwrap()
     if isinstance(field, Date) and isinstance(values, np.ndarray):
         times = as_times(values, field.unit)
@@ -80,14 +81,6 @@ IS_TEXT: dict[type[Field], Callable[[Any], bool]] = {
     SequenceField: lambda field: field.dtype == "string",
     Tensor: lambda _: False,
 }
-
-
-def _decode_text(value: bytes) -> str | bytes:
-    """Return a text; bytes that are not UTF-8 stay bytes."""
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
 
 
 def show_number(value: Any) -> str:

@@ -129,7 +129,7 @@ def _is_text(value: bytes) -> bool:
     return True
 
 
-EXPECTED = "text in UTF-8"
+_EXPECTED_TEXT = "text in UTF-8"
 
 
 def convert_text(raw: RawColumn, report: Report) -> Bytes:
@@ -139,12 +139,12 @@ def convert_text(raw: RawColumn, report: Report) -> Bytes:
         if column.dtype.kind == "O" and column.ndim == 1:
             return _convert_objects(column, report)
         if column.ndim > 1 or column.dtype.kind not in "biufM":
-            return make_empty_bytes(len(column), refuse_all(column, EXPECTED, report))
+            return make_empty_bytes(len(column), refuse_all(column, _EXPECTED_TEXT, report))
         column = _as_arrow(column)
     if not is_string(column.type) and not is_bytes(column.type):
         text = _write(column)
         if text is None:
-            return make_empty_bytes(len(column), refuse_all(column, EXPECTED, report))
+            return make_empty_bytes(len(column), refuse_all(column, _EXPECTED_TEXT, report))
         column = text
     return _check(as_bytes(column), report)
 
@@ -166,7 +166,8 @@ def decode_cells(array: pa.Array[Any], report: Report) -> pa.Array[Any]:
 
 def _report_invalid(column: Bytes, rows: list[int], report: Report) -> None:
     for row in rows:
-        report(row, EXPECTED, show(column[row]), "Declare the field as Bytes, or convert the text to UTF-8.")
+        advice = "Declare the field as Bytes, or convert the text to UTF-8."
+        report(row, _EXPECTED_TEXT, show(column[row]), advice)
 
 
 def rewrite_texts(
@@ -199,7 +200,7 @@ def _convert_objects(objects: NDArray[Any], report: Report) -> Bytes:
     cells: list[bytes | None] = [None] * len(objects)
     for rows, column in group_objects(objects):
         if column is None:
-            report(int(rows[0]), EXPECTED, show(objects[rows[0]]))
+            report(int(rows[0]), _EXPECTED_TEXT, show(objects[rows[0]]))
             cells[rows[0]] = b""
             continue
         part = convert_text(column, report_rows(report, rows))

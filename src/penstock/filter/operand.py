@@ -20,7 +20,7 @@ from penstock import _native
 from penstock.columns import Bytes, Column, Columns, Dense, Mask, Ragged
 from penstock.filter.arithmetic import COMPARISONS, as_number, as_numbers, compare, is_among
 from penstock.filter.syntax import Value
-from penstock.foundation.wording import show
+from penstock.foundation.wording import decode_text, show
 from penstock.schema.array import Sequence, Tensor
 from penstock.schema.date import Date, DateUnit
 from penstock.schema.field import Field
@@ -76,7 +76,14 @@ def make_value(start: int, value: Value, what: str | None = None) -> Operand:
     else:
         cells = Cells(as_number(value))
     noun = "value" if kind == "truth" else kind
-    return Operand(start, what or f"the {noun} {_show(value)}", kind, lambda _: cells, value)
+    shown = show(decode_text(value) if isinstance(value, bytes) else value)
+    return Operand(
+        start,
+        what or f"the {noun} {shown}",
+        kind,
+        lambda _: cells,
+        value,
+    )
 
 
 def make_field(start: int, name: str, field: Field) -> Operand:
@@ -143,15 +150,6 @@ def _count_characters(column: Column) -> NDArray[np.int64]:
     np.cumsum((strings.arena & 0xC0) != 0x80, out=sums[1:])
     lengths: NDArray[np.int64] = sums[strings.stops] - sums[strings.starts]
     return lengths
-
-
-def _show(value: Value) -> str:
-    if not isinstance(value, bytes):
-        return show(value)
-    try:
-        return show(value.decode())
-    except UnicodeDecodeError:
-        return show(value)
 
 
 class _Rules(NamedTuple):

@@ -33,7 +33,7 @@ _VERSION = 1
 Identity: TypeAlias = Sequence[int | str]
 """Identifies one version of a file; its size on disk comes first."""
 
-SUFFIX: Final = ".tfindex"
+_TFINDEX_SUFFIX: Final = ".tfindex"
 _OTHER_SUFFIXES = (".idx", ".index")
 _MAX_LINE_BYTES = 2 * 20 + 2
 _BLOCK_ROWS = 1 << 16
@@ -158,7 +158,7 @@ def tfindex_name(shard: str) -> str:
         >>> tfindex_name("train-00000-of-00002.tfrecord")
         'train-00000-of-00002.tfindex'
     """
-    return f"{shard.removesuffix('.gz').removesuffix('.tfrecord')}{SUFFIX}"
+    return f"{shard.removesuffix('.gz').removesuffix('.tfrecord')}{_TFINDEX_SUFFIX}"
 
 
 def list_tfindex_names(file: str) -> list[str]:
@@ -169,7 +169,7 @@ def list_tfindex_names(file: str) -> list[str]:
         ['a.tfindex', 'a.tfrecord.tfindex', 'a.idx']
     """
     stem = PurePath(file).stem
-    names = [f"{base}{suffix}" for suffix in (SUFFIX, *_OTHER_SUFFIXES) for base in (stem, file)]
+    names = [f"{base}{suffix}" for suffix in (_TFINDEX_SUFFIX, *_OTHER_SUFFIXES) for base in (stem, file)]
     return [name for name in names if name != file]
 
 
@@ -211,18 +211,17 @@ def decode_tfindex(text: bytes, num_bytes: int, max_record_bytes: int) -> NDArra
     return bounds if int(bounds[-1]) == num_bytes else None
 
 
-def _identify(shards: Sequence[ShardEntry]) -> str:
+def _hash_shards(shards: Sequence[ShardEntry]) -> str:
     return hashlib.sha256("".join(shard.sha256 for shard in shards).encode()).hexdigest()
 
 
 def iter_combined(
     shards: Sequence[ShardEntry], read_sizes: Callable[[ShardEntry], NDArray[Any]]
 ) -> Iterator[bytes]:
-    """Yield the bytes of the index.
+    """Yield the bytes of the index of all shards, in the order of the manifest.
 
-    `shards`: entries of all shards, in the order of the manifest. `read_sizes`: returns the sizes of the
-    frames of a shard, payload and 16 bytes; called twice for each shard, because all sizes together may not
-    fit into memory.
+    `read_sizes`: returns the sizes of the frames of a shard, payload and 16 bytes; called twice for each
+    shard, because all sizes together may not fit into memory.
     """
     is_narrow = all(shard.num_bytes < 1 << 32 for shard in shards)
     item = "<u4" if is_narrow else "<u8"
@@ -232,7 +231,7 @@ def iter_combined(
         "version": _COMBINED_VERSION,
         "shards": len(shards),
         "item": item,
-        "identity": _identify(shards),
+        "identity": _hash_shards(shards),
         "crc32c": _native.crc32c(table),
     }
     yield json.dumps(header).encode() + b"\n" + table
@@ -241,7 +240,7 @@ def iter_combined(
 
 
 class CombinedHeader(NamedTuple):
-    """The first part of the index: where the sizes of each shard are, and their CRC32C.
+    """The first part of the index of all shards: where the sizes of each shard are, and their CRC32C.
 
     Attributes:
         item: Type of the sizes.
@@ -262,18 +261,18 @@ class CombinedHeader(NamedTuple):
         return _add_up(np.frombuffer(data, self.item), max_record_bytes)
 
 
-def header_bytes(shards: Sequence[ShardEntry]) -> int:
-    """Return the maximum size of the first part."""
+def max_combined_header_bytes(shards: Sequence[ShardEntry]) -> int:
+    """Return the maximum size of the first part of the index of all shards."""
     return LONGEST_HEADER + _CRC_BYTES * len(shards)
 
 
-def max_bytes(shards: Sequence[ShardEntry]) -> int:
-    """Return the maximum size of the whole index, if no frame has 4 GiB or more."""
-    return header_bytes(shards) + 4 * sum(shard.num_records for shard in shards)
+def max_combined_bytes(shards: Sequence[ShardEntry]) -> int:
+    """Return the maximum size of the index of all shards, if no frame has 4 GiB or more."""
+    return max_combined_header_bytes(shards) + 4 * sum(shard.num_records for shard in shards)
 
 
 def decode_combined(data: memoryview, shards: Sequence[ShardEntry]) -> CombinedHeader | None:
-    """Return the first part of an index that starts with `data`; None if it does not fit the shards."""
+    """Return the first part of an index of all shards; None if it does not fit the shards."""
     try:
         line = bytes(data[:LONGEST_HEADER])
         end = line.index(b"\n") + 1
@@ -281,7 +280,7 @@ def decode_combined(data: memoryview, shards: Sequence[ShardEntry]) -> CombinedH
         item, crc = form["item"], form["crc32c"]
         if (
             form["version"] != _COMBINED_VERSION
-            or form["identity"] != _identify(shards)
+            or form["identity"] != _hash_shards(shards)
             or item not in ("<u4", "<u8")
         ):
             return None

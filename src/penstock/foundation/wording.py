@@ -68,6 +68,14 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def decode_text(value: bytes) -> str | bytes:
+    """Return a text; bytes that are not UTF-8 stay bytes."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 value`, `2 values`."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

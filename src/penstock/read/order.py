@@ -27,12 +27,11 @@ from penstock.read.bitmap import Bitmap
 Shuffle: TypeAlias = Literal["none", "global", "block"]
 
 # Purposes of random numbers. They are part of the meaning of a seed, and never change.
-_SHUFFLE, _ROTATE, _BLOCKS, _WINDOW, _DRAW = range(1, 6)
+_SHUFFLE, _ROTATE, _BLOCKS, _WINDOW, _DRAW, _MIX = range(1, 7)
 _UNIT = 2.0**-53
 
 # Every source has its share of each such number of consecutive positions, within a few.
 _WINDOW_RECORDS = 1024
-_MIX = 6  # the purpose of the random numbers, beside the purposes in order.py
 _WEIGHTED_STEP = 257  # odd: positions of neighbouring passes fall on different turns
 _SHARE_UNITS = 1 << 32
 
@@ -298,7 +297,7 @@ class MixedOrder:
     def __init__(
         self, orders: Sequence[Order], shares: Sequence[float], seed: int = 0, num_records: int | None = None
     ) -> None:
-        _check(orders, shares)
+        _check_shares(orders, shares)
         _check_seed(seed)
         if num_records is not None:
             check_count("num_records", num_records, 1)
@@ -385,7 +384,7 @@ class MixedOrder:
         return counters
 
 
-def _check(orders: Sequence[Order], shares: Sequence[float]) -> None:
+def _check_shares(orders: Sequence[Order], shares: Sequence[float]) -> None:
     if not orders or len(orders) != len(shares):
         expected = (
             f"one share for each of {count(len(orders), 'data set')}" if orders else "at least one data set"

@@ -21,10 +21,10 @@ from penstock.format.index import (
     CombinedHeader,
     decode_combined,
     decode_index,
-    header_bytes,
     identify,
     index_name,
-    max_bytes,
+    max_combined_bytes,
+    max_combined_header_bytes,
 )
 from penstock.foundation.process import ProcessLock
 from penstock.read.damage import Damage, holds_no_record, not_tfrecord, refuse_foreign
@@ -110,9 +110,9 @@ class CombinedIndex:
         return found
 
     def _read_header(self) -> None:
-        is_small = max_bytes(self._shards) <= _WHOLE_BYTES
+        is_small = max_combined_bytes(self._shards) <= _WHOLE_BYTES
         try:
-            view, version = self._at.fetch(0, None if is_small else header_bytes(self._shards))
+            view, version = self._at.fetch(0, None if is_small else max_combined_header_bytes(self._shards))
         except NoSuchPathError:
             return
         self.exists = True

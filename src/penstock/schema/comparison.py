@@ -23,7 +23,7 @@ from penstock.schema.scalar import Bytes, Category, Image, Number, Text
 
 _MAX_SHOWN: Final = 5
 
-_WIDER: Final = {
+_COMPATIBLE: Final = {
     "text": ("category", "bytes", "sequence"),
     "category": ("text", "number", "date", "bytes", "sequence", "tensor"),
     "image": ("bytes",),
@@ -130,7 +130,7 @@ def _compare_types(name: str, old: Field, new: Field) -> Change:
     what = f"{_say_field(old)} became {_say_field(new)}"
     if not _holds_alike(old, new):
         return Change(name, what, False, f"old records hold {_say_wire(old)}, not {_say_wire(new)}")
-    if new.type_name not in _WIDER.get(old.type_name, (new.type_name,)):
+    if new.type_name not in _COMPATIBLE.get(old.type_name, (new.type_name,)):
         return Change(name, what, False, f"not every {old.type_name} value is of type {new.type_name}")
     return Change(name, what, True, "records hold both alike")
 

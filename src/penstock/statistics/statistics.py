@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from penstock.columns import Column, Mask
+from penstock.foundation.wording import decode_text
 from penstock.schema.array import Sequence
 from penstock.schema.field import Field
 from penstock.schema.scalar import Category
@@ -160,16 +161,7 @@ def _summarise(measure: FieldMeasure) -> FieldStatistics:
 
 def _summarise_frequency(frequency: Frequency, limit: int | None) -> Frequencies:
     entries = frequency.most_common(limit)
-    values = tuple(_as_text(value) for value, _ in entries)
+    values = tuple(value if isinstance(value, int) else decode_text(value) for value, _ in entries)
     counts = tuple(count for _, count in entries)
     is_complete = frequency.is_complete and len(entries) == frequency.num_distinct
     return Frequencies(values, counts, frequency.num_distinct, is_complete)
-
-
-def _as_text(value: bytes | int) -> str | bytes | int:
-    if isinstance(value, int):
-        return value
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
