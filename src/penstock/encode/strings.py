@@ -256,11 +256,11 @@ def read_paths(
     if isinstance(raw, np.ndarray) and raw.dtype.kind == "O" and raw.ndim == 1:
         raw = as_objects([os.fspath(cell) if isinstance(cell, os.PathLike) else cell for cell in raw])
     column = convert_text(raw, report)
-    files = block.files
+    resolve = block.files.make_resolver()
     paths, refused = [], []
     for row, value in enumerate(column):
         try:
-            paths.append(files.resolve(os.fsdecode(value)))
+            paths.append(resolve(os.fsdecode(value)))
         except RefusedNameError as error:
             report(row, expected, f"{show(os.fsdecode(value))}, {explain(error)}", error.advice)
             paths.append("")

@@ -10,7 +10,7 @@ import errno
 import os
 import posixpath
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -71,6 +71,19 @@ class NamedFiles(NamedTuple):
         folder = parse_store_path(self.folder)
         key = posixpath.normpath(f"{folder.key}/{name}").lstrip("/")
         return self._check(StorePath(folder.scheme, folder.bucket, key), name)
+
+    def make_resolver(self) -> Callable[[str], str]:
+        """Return `resolve` for many names: a local folder is made absolute once."""
+        if self.folder is not None and is_store_path(self.folder):
+            return self.resolve
+        start = f"{Path(self.folder or '').absolute()}/"
+
+        def resolve(name: str) -> str:
+            if not name or "://" in name[:8]:
+                return self.resolve(name)
+            return name if name.startswith("/") else start + name
+
+        return resolve
 
     def read_starts(self, names: Iterable[str], num_bytes: int) -> Iterator[bytes | None]:
         """Yield the first bytes of each file; None for a file that does not exist, or is refused."""
