@@ -22,6 +22,8 @@ from raising import containing, raises_with
 from run_tables import read_tables
 from training_data import MODEL, OPTIONS, Listener, read_history, train, write_garden
 
+# All runs, also one in another process, have graphs as they are: test_unlabelled_rows.py has optimized ones.
+pytestmark = pytest.mark.plain_graphs
 WEIGHTS = "weights.safetensors"
 
 
@@ -166,8 +168,11 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 import keras
+import tensorflow
 from training_data import MODEL, OPTIONS, Listener
 import penstock as ps
+
+tensorflow.config.optimizer.set_experimental_options({{"disable_meta_optimizer": True}})
 
 class Kill(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
