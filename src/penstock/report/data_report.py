@@ -223,7 +223,7 @@ def _choose_rows(num_records: int, num_wanted: int) -> list[int]:
     """Return row numbers at even distances.
 
     Example:
-        >>> choose_rows(100, 4)
+        >>> _choose_rows(100, 4)
         [12, 37, 62, 87]
     """
     num_shown = min(num_records, num_wanted)
