@@ -42,7 +42,7 @@ def cut(data, sizes, num_rows):
     return ends, rows
 
 
-@settings(max_examples=1500)
+@settings(max_examples=800)
 @given(TEXTS, st.lists(st.integers(0, 9), max_size=12), st.integers(1, 4))
 def test_ranges_have_the_rows_of_the_scanner(data, sizes, num_rows):
     data = data.removeprefix(b"\xef\xbb\xbf")
@@ -72,7 +72,7 @@ def read(path, options):
         return blocks, (type(error), str(error))
 
 
-@settings(max_examples=700)
+@settings(max_examples=400)
 @example(b"a,b\n1,2\n3,4\n" + b"5,6\n" * 9, {}, 3, 5)
 @example(b"\xef\xbb\xbfa,b\r1,2\r\n\r\n3,4\r\xef\xbb\xbf5,6", {}, 1, 1)
 @example(b'a,b\n1,"x\n"\n1,"y', {}, 1, 3)
