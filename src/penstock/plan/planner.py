@@ -103,14 +103,13 @@ def make_plan(
     Only the first rows are read. Pass a source that can be read only once as a `PeekedSource`, which keeps
     these rows for the conversion.
     """
-    peeked = source if isinstance(source, PeekedSource) else PeekedSource(source)
+    options = options or ConvertOptions()
+    peeked = source if isinstance(source, PeekedSource) else PeekedSource(source, options.num_threads)
     columns = list(peeked.head[0].columns if peeked.head else peeked.declared)
     if not columns:
         raise SchemaError(f"{source.name}: columns", expected="at least one", got="none")
     try:
-        declarations = _Declarations(
-            columns, _list_declared(peeked), overrides or PlanOverrides(), options or ConvertOptions()
-        )
+        declarations = _Declarations(columns, _list_declared(peeked), overrides or PlanOverrides(), options)
     except UnknownNameError as error:  # perhaps because of how the file was read
         error.advice = " ".join([error.advice or "", *(f"{note.rstrip('.')}." for note in peeked.notes)])
         raise
@@ -122,6 +121,7 @@ def make_plan(
         words=words,
         numbers=declarations.list_formats(columns),
         labels=declarations.list_labels(),
+        num_threads=options.num_threads,
     )
     planner = _Planner(profile, declarations)
     for column in columns:

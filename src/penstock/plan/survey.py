@@ -153,13 +153,15 @@ def survey_blocks(
     words: Mapping[str, SequenceOf[str]] | None = None,
     numbers: Mapping[str, NumberFormat] | None = None,
     labels: Collection[str] = (),
+    num_threads: int | None = None,
 ) -> SourceProfile:
     """Return the profiles of all columns.
 
     `targets`: names of target columns; all other columns are checked for target leakage. `words`: texts that
     mark a missing value, by column; in a listed column no other markers are inferred. `labels`: names of
-    target columns in which texts such as `NaN` are missing labels.
+    target columns in which texts such as `NaN` are missing labels. `num_threads`: by default one per core.
     """
+    num_threads = num_threads or count_cores()
     num_rows = sum(block.num_rows for block in blocks)
     files = blocks[0].files if blocks and blocks[0].reads_files else None
     known = words or {}
@@ -169,10 +171,10 @@ def survey_blocks(
         return survey_column(parts, files, known.get(name), numbers.get(name) if numbers else None)
 
     names = list(blocks[0].columns) if blocks else []
-    if num_rows < _THREADED_ROWS or len(names) == 1:
+    if num_rows < _THREADED_ROWS or len(names) == 1 or num_threads == 1:
         found = dict(zip(names, map(survey, names), strict=True))
     else:
-        with ThreadPoolExecutor(count_cores(), "penstock-survey") as pool:
+        with ThreadPoolExecutor(num_threads, "penstock-survey") as pool:
             found = dict(zip(names, pool.map(survey, names), strict=True))
     for name in labels:
         if name in found and num_rows:

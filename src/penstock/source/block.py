@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import islice
 from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
@@ -46,14 +46,20 @@ class LazyColumns(Mapping[str, RawColumn]):
         self._names = names
         self._read: Callable[[], Mapping[str, RawColumn]] | None = read
         self._columns: Mapping[str, RawColumn] = {}
+        self._error: BaseException | None = None
         self._lock = threading.Lock()
 
     def load(self) -> Mapping[str, RawColumn]:
-        """Return the columns."""
+        """Return the columns, or raise the error of reading them, which is tried once."""
         with self._lock:
             if self._read is not None:
-                self._columns = self._read()
-                self._read = None  # it holds an open file
+                read, self._read = self._read, None  # it holds an open file
+                try:
+                    self._columns = read()
+                except BaseException as error:
+                    self._error = error
+            if self._error is not None:
+                raise self._error
             return self._columns
 
     def __getitem__(self, name: str) -> RawColumn:
@@ -169,6 +175,8 @@ HEAD_BYTES: Final = 64 << 20
 """The head ends with the block that reaches either limit: it depends on the data alone, and so does the
 plan."""
 
+_LOADED_AT_ONCE: Final = 8  # blocks of the head: four full ones have its rows
+
 
 class PeekedSource:
     """A source whose first blocks are already read; it is a `Source` too.
@@ -182,7 +190,8 @@ class PeekedSource:
     The first call of `blocks()` releases the blocks of the head one by one as it yields them.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, num_threads: int | None = None) -> None:
+        """Read the first blocks, with at most so many threads; by default one per core."""
         self.name = source.name
         self.is_repeatable = source.is_repeatable
         self.num_rows = source.num_rows
@@ -193,8 +202,8 @@ class PeekedSource:
         self._absent: tuple[str, ...] = ()
         if (defer := getattr(source, "defer_columns", None)) is not None:
             defer()
-        self._rest: Iterator[Block] | None = _load_first(source.blocks())
-        self.head, self.is_whole = _take_head(self._rest)
+        self._rest: Iterator[Block] | None = iter(source.blocks())
+        self.head, self._loaded, self.is_whole = _take_head(self._rest, num_threads or count_cores())
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -231,6 +240,8 @@ class PeekedSource:
         head, self.head = deque(self.head), ()
         while head:
             yield head.popleft()
+        while self._loaded:
+            yield self._add_absent(self._loaded.popleft())
         yield from map(self._add_absent, rest)
 
     def provenance(self) -> list[dict[str, Any]]:
@@ -238,34 +249,38 @@ class PeekedSource:
         return self._source.provenance()
 
 
-def _load_first(blocks: Iterator[Block]) -> Iterator[Block]:
-    """Yield all blocks; threads read the columns of the first ones, if that is still to be done."""
-    first = []
-    num_rows = 0
-    for block in blocks:
-        first.append(block)
-        num_rows += block.num_rows
-        if num_rows >= HEAD_ROWS or not isinstance(block.columns, LazyColumns):
-            break
-    deferred = [each.columns for each in first if isinstance(each.columns, LazyColumns)]
-    if deferred:  # also a single one: in the main thread, pyarrow needs two more open files
-        with ThreadPoolExecutor(min(len(deferred), count_cores()), "penstock-head") as pool:
-            wait([pool.submit(each.load) for each in deferred])  # an error is raised when they are needed
-    yield from chain(first, blocks)
-
-
-def _take_head(blocks: Iterator[Block]) -> tuple[tuple[Block, ...], bool]:
-    head = []
+def _take_head(blocks: Iterator[Block], num_threads: int) -> tuple[tuple[Block, ...], deque[Block], bool]:
+    """Return the head, the loaded blocks after it, and whether these are all blocks."""
+    head: list[Block] = []
     num_rows = num_bytes = 0
-    for block in blocks:
-        head.append(block)
-        num_rows += block.num_rows
-        num_bytes += sum(map(_count_bytes, block.columns.values()))
-        if num_rows >= HEAD_ROWS or num_bytes >= HEAD_BYTES:
+    while loaded := _load_some(blocks, HEAD_ROWS - num_rows, HEAD_BYTES - num_bytes, num_threads):
+        while loaded:
+            head.append(block := loaded.popleft())
+            num_rows += block.num_rows
+            num_bytes += sum(map(_count_bytes, block.columns.values()))
+            if num_rows >= HEAD_ROWS or num_bytes >= HEAD_BYTES:
+                return tuple(head), loaded, False
+    return tuple(head), loaded, True
+
+
+def _load_some(blocks: Iterator[Block], num_rows: int, num_bytes: int, num_threads: int) -> deque[Block]:
+    """Return the next blocks, whose columns several threads have read if that was still to be done.
+
+    They are few, because a block whose columns are not read holds an open file, and end with the block that
+    reaches one of the sizes.
+    """
+    found: deque[Block] = deque()
+    for block in islice(blocks, _LOADED_AT_ONCE):
+        found.append(block)
+        num_rows -= block.num_rows
+        num_bytes -= block.num_bytes
+        if num_rows <= 0 or num_bytes <= 0 or not isinstance(block.columns, LazyColumns):
             break
-    else:
-        return tuple(head), True
-    return tuple(head), False
+    deferred = [each.columns for each in found if isinstance(each.columns, LazyColumns)]
+    if deferred:  # also a single one: in the main thread, pyarrow needs two more open files
+        with ThreadPoolExecutor(min(len(deferred), num_threads), "penstock-head") as pool:
+            wait([pool.submit(each.load) for each in deferred])  # an error is raised when they are needed
+    return found
 
 
 def _count_bytes(column: RawColumn) -> int:

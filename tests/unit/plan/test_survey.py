@@ -1,16 +1,21 @@
 """Blocks of raw columns become facts."""
 
 import datetime
+import gc
 import json
 import time
+import weakref
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from penstock.errors import SourceError
 from penstock.plan.profile import ColumnProfile
 from penstock.plan.survey import survey_blocks, survey_column
-from penstock.source.block import HEAD_ROWS, Block, PeekedSource
+from penstock.source.block import HEAD_ROWS, Block, LazyColumns, PeekedSource
 from penstock.storage.named_files import NamedFiles
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
@@ -379,6 +384,63 @@ def test_head_is_read_once_and_passed_on(num_rows, is_whole, num_head):
 
 def test_head_ends_with_the_block_that_has_enough_rows():
     assert len(PeekedSource(Rows(HEAD_ROWS + 1, HEAD_ROWS)).head) == 1
+
+
+class DeferredRows(Rows):
+    """Blocks whose columns are read when they are needed, with the sizes of their parts of a file."""
+
+    def __init__(self, num_rows, block, num_bytes=0):
+        super().__init__(num_rows, block)
+        self.num_begun = self.num_loaded = self.most_begun = 0
+        self._num_bytes = num_bytes
+
+    def blocks(self):
+        for block in super().blocks():
+            self.num_begun += 1
+            self.most_begun = max(self.most_begun, self.num_begun - self.num_loaded)
+            columns = LazyColumns(["a"], partial(self._load, block.columns))
+            yield replace(block, columns=columns, num_bytes=self._num_bytes)
+
+    def _load(self, columns):
+        self.num_loaded += 1
+        return columns
+
+
+def test_few_blocks_of_the_head_wait_to_be_read_at_once():
+    source = DeferredRows(400, 1)
+    peeked = PeekedSource(source)
+    assert (peeked.is_whole, len(peeked.head), source.most_begun) == (True, 400, 8)
+
+
+def test_large_blocks_of_the_head_wait_to_be_read_only_until_they_have_its_bytes():
+    source = DeferredRows(40, 1, num_bytes=20 << 20)
+    peeked = PeekedSource(source)
+    assert source.most_begun == 4
+    assert [block.first_row for block in peeked.blocks()] == list(range(40))
+
+
+def test_blocks_are_released_when_they_were_used():
+    source = DeferredRows(10 * 16_384, 16_384)
+    alive = []
+    for block in PeekedSource(source).blocks():
+        alive.append(weakref.ref(block.columns))
+        del block
+        gc.collect()
+        assert [each() for each in alive[:-1]] == [None] * (len(alive) - 1)
+
+
+def test_an_error_of_columns_is_found_once():
+    calls = []
+
+    def fail():
+        calls.append(1)
+        raise SourceError("damaged")
+
+    columns = LazyColumns(["a"], fail)
+    for _ in range(2):
+        with pytest.raises(SourceError, match="damaged"):
+            columns.load()
+    assert len(calls) == 1
 
 
 def test_a_hundred_thousand_rows_are_surveyed_in_a_moment():

@@ -50,7 +50,6 @@ from penstock.shards.request import (
 )
 from penstock.shards.row_work import RowWork
 from penstock.shards.staging.staging import Staging, check_finished
-from penstock.source.block import PeekedSource
 from penstock.source.listing import share_listings
 from penstock.source.opening import open_source
 from penstock.source.recognition import is_dataset
@@ -341,7 +340,7 @@ def plan_conversion(source: object, overrides: PlanOverrides, options: ConvertOp
             got="TFRecords, whose fields are known",
             advice="To see the fields, run 'penstock inspect'.",
         )
-    return make_plan(PeekedSource(open_source(source, options)), overrides, options)
+    return make_plan(open_source(source, options), overrides, options)
 
 
 def _refuse_own_source(out: PathLike, paths: Sequence[AnyPath]) -> None:

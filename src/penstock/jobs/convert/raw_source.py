@@ -36,7 +36,7 @@ class RawSource:
 
     def __init__(self, source: Source, overrides: PlanOverrides, options: ConvertOptions) -> None:
         """Read the first rows, and plan the columns."""
-        self._source = PeekedSource(source)
+        self._source = PeekedSource(source, options.num_threads)
         plan = make_plan(self._source, overrides, options)
         self.plan, self.work, self._raw, self.split = prepare(plan, options, self._source.head)
         self.request = request_raw(
