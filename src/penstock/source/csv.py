@@ -8,6 +8,7 @@ Blank lines are not rows, even in a file with one column. Plain files can be par
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -231,6 +232,8 @@ class CsvFile:
         self.schema = pa.schema([(name, pa.string()) for name in self.header.names])
         self.notes = self.header.notes
         self.dialect_notes = dialect.notes
+        self._fault_lock = threading.Lock()
+        self._fault: tuple[SourceError | None] | None = None  # once the file was scanned for it
 
     def tables(self) -> Iterator[tuple[pa.Table, int]]:
         """Yield the rows as tables, each with the number of bytes of the file that it accounts for."""
@@ -336,14 +339,18 @@ class CsvFile:
         return self._find_fault() or SourceError(f"not a valid CSV file ({reason})", path=self.path)
 
     def _find_fault(self) -> SourceError | None:
-        fills = self._options.short_rows == "fill"
-        return find_fault(
-            open_text(self.path, self._options)[0],  # another thread may read `_text`
-            self._delimiter,
-            len(self.header.cells),
-            fills_short=fills,
-            has_header=self._has_header,
-        )
+        """Return the first fault of the file, which is scanned once for all threads that ask."""
+        with self._fault_lock:
+            if self._fault is None:
+                fault = find_fault(
+                    open_text(self.path, self._options)[0],  # another thread may read `_text`
+                    self._delimiter,
+                    len(self.header.cells),
+                    fills_short=self._options.short_rows == "fill",
+                    has_header=self._has_header,
+                )
+                self._fault = (fault,)
+            return self._fault[0]
 
     def _fill(self) -> Iterator[bytes]:
         """Yield the text, with short rows completed by delimiters."""
