@@ -14,7 +14,7 @@ import pytest
 
 import penstock as ps
 from penstock.shards.sort import row_store, spill
-from penstock.source import arrow_files, csv_ranges, cutter
+from penstock.source import arrow_files, csv_ranges, cutter, files
 from staged_writing import fingerprint
 
 NUM_ROWS = 12_000  # above the number that is split by rank
@@ -102,6 +102,8 @@ def _digest(folder):
 def test_conversion_of_raw_files_gives_the_same_bytes_for_any_threads_and_memory(tmp_path, monkeypatch, name):
     for module in (cutter, csv_ranges, arrow_files):
         monkeypatch.setattr(module, "BLOCK_ROWS", 1024)
+    for limit in ("_READ_AHEAD", "_HASHED_AHEAD"):  # files of any size are read and hashed in threads
+        monkeypatch.setattr(files, limit, 0)
     source = SOURCES[name](tmp_path)
     found = []
     for num_threads, memory in WAYS if name in ("quotes", "files", "parquet") else WAYS[-2:]:

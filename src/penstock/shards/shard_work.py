@@ -357,7 +357,7 @@ class ShardWork:
             values = [value if is_stored else None for value, is_stored in stored]
         else:
             values = self.residents.take(self.deferred_fields[number][0], piece.rows)
-        if in_memory.all():
+        if in_memory.all() and all(value is not None for value in values):
             return list(values)
         if piece.fetched:
             pending = zip(values, piece.fetched[number], strict=True)

@@ -34,15 +34,14 @@ class FileDigests:
         """Begin to hash the files in a thread; further calls do nothing."""
         if self._found:
             return
-        self._found = {path: Future() for path in self._paths}
+        found: dict[Path, Future[str]] = {path: Future() for path in self._paths}
         stop = threading.Event()
         # A daemon, and without a reference to this object: neither an error nor the end of the program waits
         # until a large file is read to its end.
-        thread = threading.Thread(
-            target=_hash_all, args=(self._found, stop), name="penstock-source", daemon=True
-        )
-        weakref.finalize(self, _end, thread, stop)
+        thread = threading.Thread(target=_hash_all, args=(found, stop), name="penstock-source", daemon=True)
         thread.start()
+        weakref.finalize(self, _end, thread, stop)
+        self._found = found
 
     def find(self, path: Path) -> str:
         """Return the digest of a file, once it is computed."""

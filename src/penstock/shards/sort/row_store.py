@@ -212,9 +212,10 @@ class RowStore:
     def _take_written(self, most_bytes: int) -> None:
         """Take the runs that are written, and wait until the others have at most so many bytes."""
         while self._writing and (self._num_writing_bytes > most_bytes or self._writing[0][1].done()):
-            run_bytes, future = self._writing.popleft()
-            self._num_writing_bytes -= run_bytes
+            run_bytes, future = self._writing[0]
             self._sections += future.result()
+            self._writing.popleft()  # not before: `close` waits for a run if this wait was interrupted
+            self._num_writing_bytes -= run_bytes
 
     def _write_named_run(self, file: Scratch, begin: int, run: list[_Block], first: int) -> list[Section]:
         """Write a run in any thread; an error for lack of memory names its rows."""
