@@ -35,8 +35,15 @@ NEW: Final = "new"
 """The name that a setting is `stored` by, if earlier requests lack it."""
 
 
-class _Declared(dict[str, Any]):
-    """Attributes of a `Setting` as they are declared; name, kind and other defaults come from its class."""
+class _Declared(NamedTuple):
+    text: str
+    default: Any
+    usual: str
+    flag: str | None
+    earlier: tuple[str, ...]
+    affects_output: bool | None
+    stored: str
+    off: str
 
 
 def setting(
@@ -51,7 +58,7 @@ def setting(
     off: str = "",
 ) -> _T:
     """Declare an option; see `Setting` for the arguments. Without a flag, it is made from the name."""
-    return cast("_T", _Declared(locals()))
+    return cast("_T", _Declared(text, default, usual, flag, earlier, affects_output, stored, off))
 
 
 class Setting(NamedTuple):
@@ -355,16 +362,25 @@ def describe_settings(group: type[Settings]) -> list[str]:
 
 
 def _describe(name: str, owner: type[Settings]) -> Setting:
-    declared: dict[str, Any] = vars(owner)[name]
+    declared: _Declared = vars(owner)[name]
     kind, is_optional = find_kind(owner.__annotations__[name])
-    found = Setting(name=name, kind=kind, is_optional=is_optional, **declared)
-    if declared["flag"] is None:
-        dashed = name.replace("_", "-")
-        usual_flag = f"--no-{dashed}" if found.default is True else f"--{dashed}"
-        found = found._replace(flag=usual_flag if owner.has_flags else "")
-    if declared["affects_output"] is None:
-        found = found._replace(affects_output=owner._affects_output)
-    return found
+    dashed = name.replace("_", "-")
+    usual_flag = f"--no-{dashed}" if declared.default is True else f"--{dashed}"
+    flag = declared.flag if declared.flag is not None else usual_flag if owner.has_flags else ""
+    affects_output = owner._affects_output if declared.affects_output is None else declared.affects_output
+    return Setting(
+        name=name,
+        text=declared.text,
+        default=declared.default,
+        usual=declared.usual,
+        flag=flag,
+        earlier=declared.earlier,
+        affects_output=affects_output,
+        stored=declared.stored,
+        off=declared.off,
+        kind=kind,
+        is_optional=is_optional,
+    )
 
 
 def _count_frames() -> int:
