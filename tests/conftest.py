@@ -22,6 +22,7 @@ settings.register_profile("fresh", _WITHOUT_TIME, derandomize=False, print_blob=
 settings.load_profile("reproducible")
 
 _UNIT_TESTS = Path(__file__).parent / "unit"
+_TESTS_OF_GRAPHS = ("export", "jobs/export", "batch/test_graph_program.py")
 _graph_options = {"disable_meta_optimizer": False}
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # tests import ONNX Runtime, which would send usage data
 
@@ -53,14 +54,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(tryfirst=True)  # before fixtures
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let TensorFlow run some graphs as they are: optimizing one takes longer than a short run.
+    """Turn TensorFlow's graph optimizer off for some tests: optimizing takes longer than a short run.
 
-    Those of unit tests and of tests with the marker `plain_graphs`. It is on in all other tests and in
-    processes that tests start.
+    These are unit tests, except tests of exported graphs, and tests with the marker `plain_graphs`. The
+    optimizer is on in all other tests and in processes that tests start.
     """
     tensorflow = sys.modules.get("tensorflow")
     if tensorflow is not None and hasattr(tensorflow, "config"):
-        is_plain = item.path.is_relative_to(_UNIT_TESTS) or item.get_closest_marker("plain_graphs")
+        is_unit_test = item.path.is_relative_to(_UNIT_TESTS) and not any(
+            item.path.is_relative_to(_UNIT_TESTS / each) for each in _TESTS_OF_GRAPHS
+        )
+        is_plain = is_unit_test or item.get_closest_marker("plain_graphs")
         wanted = {"disable_meta_optimizer": bool(is_plain)}
         if _graph_options != wanted:
             _graph_options.update(wanted)
