@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import penstock
@@ -34,6 +35,17 @@ def check_links() -> Iterator[str]:
                 path = document.parent / name if name else document
                 if not path.exists() or (anchor and anchor not in list_anchors(path)):
                     yield f"{document.relative_to(ROOT)}: {link}"
+
+
+def check_design_numbers() -> Iterator[str]:
+    """Each page of a design decision has a unique number, because pages are cited by number."""
+    pages = sorted((ROOT / "docs" / "design").glob("0*.md"))
+    for first, second in pairwise(pages):
+        if first.name[:4] == second.name[:4]:
+            yield f"{first.name} and {second.name}"
+    for page in pages:
+        if not page.read_text().startswith(f"# {int(page.name[:4])}. "):
+            yield f"{page.name}: the title has another number"
 
 
 def check_placeholders() -> Iterator[str]:
