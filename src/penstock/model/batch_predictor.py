@@ -1,4 +1,4 @@
-"""Predict batches with a trained model, of whatever library, and calibrate its probabilities.
+"""Predict batches with a trained model of any library, and calibrate its probabilities.
 
 In: the arrays of a batch by input. Out: probabilities and numbers by target. A temperature divides the logits
 of probabilities: above 1 they become less certain, below 1 more; the order of records, and of labels, stays.

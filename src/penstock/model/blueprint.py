@@ -1,6 +1,6 @@
 """The description of a model as statements, with unique names of variables and layers.
 
-In: terms that read like Keras code. Out: a block of statements, which `build.py` executes and `code.py`
+In: terms that read like Keras code. Out: a block of statements, which `build.py` executes and `design.py`
 writes as Python code.
 """
 

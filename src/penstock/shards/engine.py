@@ -156,7 +156,7 @@ class LocalEngine:
         # Two shards at a time need the memory of both.
         groups = group_shards(missing, len(missing) if is_on_disk else num_threads)
         yield from chain.from_iterable(self._pool.map(_releasing(write) if is_on_disk else write, groups))
-        # The rest of the conversion goes on while the system takes back what a large file had cached.
+        # The rest of the conversion continues while the system takes back what a large file had cached.
         self._helpers.submit(self._store.close)
 
     def close(self) -> None:

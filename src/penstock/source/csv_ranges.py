@@ -66,7 +66,7 @@ def cut_ranges(file: OpenFile, begin: int, delimiter: bytes, num_columns: int) -
 
 
 def _is_block(num_bytes: int, num_rows: int, num_columns: int) -> bool:
-    """Return whether rows are not too large for one block, whatever tables they are read in."""
+    """Return whether rows are not too large for one block, with any number of Arrow tables."""
     num_chunks = num_bytes // _LONG_ROW_BYTES + 2
     per_column = _CELL_BYTES * num_rows + _CHUNK_BYTES * num_chunks + _COLUMN_BYTES
     return num_bytes + num_columns * per_column <= BLOCK_BYTES

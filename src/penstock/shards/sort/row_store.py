@@ -194,7 +194,7 @@ class RowStore:
         self._held = blocks[::-1]
 
     def _begin_run(self, run: list[_Block], run_bytes: int) -> None:
-        """Reserve the place of a run in the file, and let a thread write it there."""
+        """Reserve space for a run in the file, and let a thread write it there."""
         if self._scratch is None:
             self._scratch, self._num_columns = Scratch(self._folder), len(run[0].columns)
         num_rows = sum(len(block.rows) for block in run)
