@@ -46,8 +46,6 @@ def check_int64(owner: str, path: str, value: object) -> int:
 
 
 def _check_float32(owner: str, path: str, value: object) -> float:
-    if isinstance(value, np.generic):
-        value = value.item()
     number = _check_number(owner, path, value)
     # Ints are compared without conversion: float() of a huge int raises.
     if _FLOAT32_MAX < abs(number) < math.inf:

@@ -11,7 +11,6 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 from penstock.storage.paths import locate
@@ -134,15 +133,15 @@ class FolderListing:
     def images(self, num_rows: int) -> Iterator[ImageNames]:
         """Yield the images, `num_rows` at a time."""
         names: list[str] = []
-        starts = accumulate(iter(lambda: num_rows, None), initial=0)
+        start = 0
         for chunk in self._images.chunks():
             names += chunk
             while len(names) >= num_rows:
-                start = next(starts)
                 yield ImageNames(names[:num_rows], self._images.sizes[start : start + num_rows].tolist())
                 del names[:num_rows]
+                start += num_rows
         if names:
-            yield ImageNames(names, self._images.sizes[next(starts) :].tolist())
+            yield ImageNames(names, self._images.sizes[start:].tolist())
 
     def find_image(self, is_wanted: Callable[[str], bool]) -> str | None:
         """Return the name of the first image that is wanted; None if there is none."""

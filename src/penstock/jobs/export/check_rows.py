@@ -46,11 +46,12 @@ from penstock.transform.image import Image
 from penstock.transform.pipeline import Pipeline, without_targets
 
 FILE: Final = "rows.tfrecord"
+"""Name of the file of rows."""
 ANSWERS: Final = "answers.npz"
 _SCHEMA: Final = "schema.json"
 _ADVICE: Final = "Pass other data: `check_data=DATA`; or leave out the check: `check=False`."
 IMAGES: Final = "images.tfrecord"
-"""Name of the file of rows."""
+"""Name of the file of rows with images."""
 
 _REDUCED: Final = 3  # an image this many times as large as the output is decoded at a reduced size
 _MOST_PIXELS: Final = 4_000_000  # of a made image

@@ -24,12 +24,13 @@ from penstock.jobs.predict.new_raw_rows import RequestRules
 from penstock.jobs.predict.new_rows import ModelBatch, NewRows, RefusalLog, choose_num_threads, make_batches
 from penstock.jobs.predict.prediction_file import Write, check_suffix, open_writer
 from penstock.jobs.predict.predictions import HEAD_ROWS, Answers, Predictions
-from penstock.jobs.predict.trained import Predict, PredictionSetup, Trained, make_setup, open_trained
+from penstock.jobs.predict.trained import PredictionSetup, Trained, make_setup, open_trained
 from penstock.settings.keywords import takes
 from penstock.settings.prediction import PredictOptions
 from penstock.storage.paths import PathLike, find_real_path, locate
 from penstock.storage.store_path import AnyPath, as_path
 from penstock.training.run import Run
+from penstock.training.validation_choice import Predict
 
 _log = logging.getLogger("penstock")
 Answer: TypeAlias = Callable[

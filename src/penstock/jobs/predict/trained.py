@@ -9,9 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
-
-from numpy.typing import NDArray
+from typing import Any, Protocol
 
 from penstock.errors import NoSuchPathError, OptionError
 from penstock.export.formats import ExportedModel
@@ -27,11 +25,9 @@ from penstock.storage.store_path import AnyPath, as_path
 from penstock.training.recorded_data import RecordedData
 from penstock.training.run import Run, open_run
 from penstock.training.run_files import CONFIG_NAME, copy_run
+from penstock.training.validation_choice import Predict
 from penstock.transform.map import MapFunction
 from penstock.transform.pipeline import Pipeline, without_targets
-
-Predict: TypeAlias = Callable[[Mapping[str, NDArray[Any]]], Mapping[str, NDArray[Any]]]
-"""Returns the predictions of a batch by target, from the inputs of the model."""
 
 
 class Trained(Protocol):
