@@ -152,7 +152,7 @@ def _refuse_state(reason: str) -> NoReturn:
 
 
 @dataclass(frozen=True)
-class _ServedTarget:
+class ServedTarget:
     """The outputs of one target.
 
     `names` has the name of the output for each part: `label`, `probability`, `probabilities`, `labels`,
@@ -242,7 +242,7 @@ _PARTS: Final = {
 
 def plan_outputs(
     tasks: Mapping[str, Task], logits: Mapping[str, bool], temperatures: Mapping[str, float]
-) -> list[_ServedTarget]:
+) -> list[ServedTarget]:
     """Return the outputs of all targets, whose names differ."""
     taken: dict[str, str] = {}
     found = []
@@ -260,7 +260,7 @@ def plan_outputs(
                     advice="Rename a target.",
                 )
             taken[names[part]] = name
-        found.append(_ServedTarget(task, logits.get(name, False), temperatures.get(name, 1.0), names))
+        found.append(ServedTarget(task, logits.get(name, False), temperatures.get(name, 1.0), names))
     return found
 
 

@@ -119,7 +119,7 @@ _LENGTH: Final = 64  # of a dimension that varies: large enough for stacks of co
 _DEVIATION: Final = 20.0  # of random numbers: the sigmoid of most of them is near 0 or 1
 
 
-class _RecordedInputs(dict[str, Any]):
+class RecordedInputs(dict[str, Any]):
     """Dict of inputs that records which of them are read, and the first that is missing.
 
     Attributes:
@@ -178,11 +178,11 @@ def call_on_symbols(model: keras.Model, inputs: Mapping[str, Output]) -> Any:
         return model(symbols)
 
 
-def record_inputs(model: keras.Model, inputs: Mapping[str, Output]) -> _RecordedInputs:
+def record_inputs(model: keras.Model, inputs: Mapping[str, Output]) -> RecordedInputs:
     """Call a model on zeros; return the inputs that it read, also if the call failed."""
     shapes = {name: (each.shape, each.dtype) for name, each in inputs.items()}
     zeros = {name: keras.ops.convert_to_tensor(each) for name, each in make_batch(shapes, 2).items()}
-    reading = _RecordedInputs(zeros)
+    reading = RecordedInputs(zeros)
     try:
         # Changes of the model's state are discarded.
         with keras.StatelessScope(), warnings.catch_warnings():

@@ -69,7 +69,7 @@ def check_slices(names: Sequence[str], schema: Schema) -> None:
             )
 
 
-class _Slicer:
+class Slicer:
     """Groups records by the values of one field.
 
     Categories and texts are grouped by value; numbers and dates by ranges that hold about as many records
@@ -171,7 +171,7 @@ class SplitPredictions:
     rows: NDArray[np.int64]
     truths: dict[str, NDArray[Any]]
     predictions: dict[str, NDArray[Any]]
-    slicers: dict[str, _Slicer]
+    slicers: dict[str, Slicer]
     labelled: Labelled
 
 
@@ -193,7 +193,7 @@ def predict_split(
             got=f"no value in any of {count(labelled.num_missing, 'record')}",
             advice="Predict without scores: penstock predict RUN DATA, in Python ps.predict(run, data).",
         )
-    slicers = {name: _Slicer(source.schema[name]) for name in options.slices}
+    slicers = {name: Slicer(source.schema[name]) for name in options.slices}
     rows: list[NDArray[np.int64]] = []
     truths: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}
     predictions: dict[str, list[NDArray[Any]]] = {name: [] for name in tasks}

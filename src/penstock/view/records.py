@@ -47,7 +47,7 @@ _MOST_BYTES: Final = 8 << 20  # decoded together
 
 
 @dataclass(frozen=True)
-class _Checksum:
+class Checksum:
     """A stored checksum, None if the file ends before it; and the computed one, None if it is not known."""
 
     stored: int | None
@@ -80,8 +80,8 @@ class Frame:
     offset: int
     size: int
     length: int | None
-    length_crc: _Checksum
-    payload_crc: _Checksum
+    length_crc: Checksum
+    payload_crc: Checksum
     compression: str
     damage: Damage | None = None
 
@@ -110,21 +110,21 @@ def read_frame(shard: Shard, record: int) -> Frame:
     length = int.from_bytes(header[:8], "little") if len(header) >= 8 else None
     stored = int.from_bytes(header[8:12], "little") if len(header) == _HEADER_BYTES else None
     damage = shard.index.damages.get(record)
-    payload_crc = _Checksum(None, None)
+    payload_crc = Checksum(None, None)
     if damage is None and size >= _HEADER_BYTES + _FOOTER_BYTES:
         footer = int.from_bytes(read_bytes(shard, record, end - _FOOTER_BYTES, _FOOTER_BYTES), "little")
         computed = None
         if size <= _MAX_CHECKED_BYTES:
             payload = read_bytes(shard, record, offset + _HEADER_BYTES, size - _HEADER_BYTES - _FOOTER_BYTES)
             computed = masked_crc32c(payload)
-        payload_crc = _Checksum(footer, computed)
+        payload_crc = Checksum(footer, computed)
     return Frame(
         shard.path,
         record,
         offset,
         size,
         length,
-        _Checksum(stored, masked_crc32c(header[:8]) if length is not None else None),
+        Checksum(stored, masked_crc32c(header[:8]) if length is not None else None),
         payload_crc,
         shard.index.compression,
         damage,

@@ -71,7 +71,7 @@ class Program:
 
 
 def make_program(
-    source: _GraphSource, pipeline: Pipeline, options: GraphOptions, file: str | None = "pipeline.json"
+    source: GraphSource, pipeline: Pipeline, options: GraphOptions, file: str | None = "pipeline.json"
 ) -> Program:
     """Return the program that makes a pipeline's batches.
 
@@ -168,7 +168,7 @@ _READ_BYTES: Final = 8 << 20  # buffer size for each file
 
 
 @dataclass(frozen=True)
-class _GraphSource:
+class GraphSource:
     """The files that a generated pipeline reads.
 
     Attributes:
@@ -186,7 +186,7 @@ class _GraphSource:
     record_bytes: int
 
 
-def find_source(split: LoadedSplit, payload: Payload) -> _GraphSource:
+def find_source(split: LoadedSplit, payload: Payload) -> GraphSource:
     """Return the files of a split."""
     shards = split.rows.shards
     if not len(split.rows):
@@ -200,7 +200,7 @@ def find_source(split: LoadedSplit, payload: Payload) -> _GraphSource:
                 advice="Run 'penstock repair', or use loader(…).to_tf().",
             )
     num_bytes = sum(shard.index.identity.size for shard in shards)
-    return _GraphSource(
+    return GraphSource(
         tuple(make_absolute(shard.path) for shard in shards),
         tuple(shard.index.compression for shard in shards),
         payload,
@@ -209,7 +209,7 @@ def find_source(split: LoadedSplit, payload: Payload) -> _GraphSource:
     )
 
 
-def _define_options(top: StatementBlock, source: _GraphSource, options: GraphOptions) -> None:
+def _define_options(top: StatementBlock, source: GraphSource, options: GraphOptions) -> None:
     """Write the constants for the files and the options."""
     top.define_constant("FILES", list(source.paths))
     if len(set(source.compressions)) > 1:
@@ -221,7 +221,7 @@ def _define_options(top: StatementBlock, source: _GraphSource, options: GraphOpt
     top.define_constant("SHUFFLE_RECORDS", options.shuffle_records or default)
 
 
-def _write_dataset(source: _GraphSource, options: GraphOptions) -> list[ast.stmt]:
+def _write_dataset(source: GraphSource, options: GraphOptions) -> list[ast.stmt]:
     """Write the statements that bind `dataset`: files, records, batches."""
     is_mixed = len(set(source.compressions)) > 1
     files = Term.name("FILES")

@@ -100,7 +100,7 @@ def _refuse_input(out: Path, files: Iterable[Path], given: Iterable[PathLike]) -
 
 
 @dataclass(frozen=True)
-class _Loss:
+class Loss:
     """Bytes or records that were not kept.
 
     Attributes:
@@ -122,7 +122,7 @@ def _separate_records(
     options: ReadOptions,
     keep: Callable[[bytes], None],
     reject: Callable[[bytes], None],
-) -> tuple[int, tuple[_Loss, ...]]:
+) -> tuple[int, tuple[Loss, ...]]:
     """Separate the valid records of a file from its damaged bytes; return their number, and the losses.
 
     `keep`: called with the valid frames, in order. `reject`: called with the damaged bytes, in order.
@@ -158,7 +158,7 @@ def _separate_records(
 
 def _name_losses(
     file: CheckedFile, stream: ReadableBytes, found: list[tuple[_native.Damage, int]], num_records: int
-) -> Iterator[_Loss]:
+) -> Iterator[Loss]:
     bad_offset = 0
     last = None
     for each, status in found:
@@ -169,21 +169,21 @@ def _name_losses(
         fault = Fault.from_damage(file.path, damage)
         if status:
             fault = Fault(file.path, damage.record, damage.offset, describe_malformed(status))
-        yield _Loss(fault, damage.size, bad_offset)
+        yield Loss(fault, damage.size, bad_offset)
         bad_offset += damage.size
     if stream.failure is not None:
         damage = Damage.from_stream(stream.failure, last, num_records, stream.num_bytes)
-        yield _Loss(Fault.from_damage(file.path, damage), damage.size, bad_offset)
+        yield Loss(Fault.from_damage(file.path, damage), damage.size, bad_offset)
 
 
 @dataclass(frozen=True)
-class _RepairedFile:
+class RepairedFile:
     """Result of repairing a file into `output`, a relative path; with `failure`, nothing was written."""
 
     path: Path
     output: Path
     num_kept: int = 0
-    losses: tuple[_Loss, ...] = ()
+    losses: tuple[Loss, ...] = ()
     failure: Fault | None = None
 
     @property
@@ -196,13 +196,13 @@ class _RepairedFile:
         """How many bytes were lost."""
         return sum(loss.num_bytes for loss in self.losses)
 
-    def compare(self, num_records: int) -> _RepairedFile:
+    def compare(self, num_records: int) -> RepairedFile:
         """Return the same result, with the records that the manifest lists and the file lacks as a loss."""
         num_found = self.num_kept + self.num_lost
         if self.failure is not None or num_found >= num_records:
             return self
         what = word_contrast("number of records, by the manifest", num_records, num_found)
-        loss = _Loss(Fault(self.path, None, None, what), 0, 0, num_records - num_found)
+        loss = Loss(Fault(self.path, None, None, what), 0, 0, num_records - num_found)
         return replace(self, losses=(*self.losses, loss))
 
     @property
@@ -224,20 +224,20 @@ class _FileRepairer:
         self._progress = progress
         self._overwrite = overwrite
 
-    def repair(self, path: Path, output: Path) -> _RepairedFile:
+    def repair(self, path: Path, output: Path) -> RepairedFile:
         """Repair a file; a file that cannot be repaired is returned with its `failure`."""
         try:
             with self._progress.open(path) as file:
                 check = check_file(file, self._options, RecordCounter())
             with self._progress.open(path) as file:
                 file.check_unchanged(check.identity)
-                return self._separate(file, check, _RepairedFile(path, output))
+                return self._separate(file, check, RepairedFile(path, output))
         except WriteError:
             raise
         except (PenstockError, OSError) as error:
-            return _RepairedFile(path, output, failure=Fault.from_error(path, error))
+            return RepairedFile(path, output, failure=Fault.from_error(path, error))
 
-    def _separate(self, file: CountedFile, check: FileCheck, repaired: _RepairedFile) -> _RepairedFile:
+    def _separate(self, file: CountedFile, check: FileCheck, repaired: RepairedFile) -> RepairedFile:
         compressor = None
         if check.compression != "none":
             compressor = zlib.compressobj(_DEFLATE_LEVEL, zlib.DEFLATED, _WINDOW_BITS[check.compression])
@@ -281,7 +281,7 @@ class Repair:
     """
 
     out: Path
-    files: tuple[_RepairedFile, ...]
+    files: tuple[RepairedFile, ...]
     bad_manifests: tuple[Fault, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -291,7 +291,7 @@ class Repair:
         return sum(file.num_kept for file in self.files)
 
     @property
-    def losses(self) -> tuple[_Loss, ...]:
+    def losses(self) -> tuple[Loss, ...]:
         """All losses."""
         return tuple(loss for file in self.files for loss in file.losses)
 
@@ -306,7 +306,7 @@ class Repair:
         return sum(file.num_bytes_lost for file in self.files)
 
     @property
-    def missing(self) -> tuple[_Loss, ...]:
+    def missing(self) -> tuple[Loss, ...]:
         """Records that a manifest lists but that are not in any file."""
         return tuple(loss for loss in self.losses if loss.fault.record is None)
 
@@ -391,8 +391,8 @@ def _find_datasets(given: Iterable[PathLike]) -> tuple[list[DatasetFolder], list
 
 
 def _compare_files(
-    files: Iterable[_RepairedFile], datasets: Iterable[DatasetFolder]
-) -> Iterator[_RepairedFile]:
+    files: Iterable[RepairedFile], datasets: Iterable[DatasetFolder]
+) -> Iterator[RepairedFile]:
     """Compare the files with the manifests; yield the files, then the shards that do not exist."""
     entries = {
         os.path.realpath(path): (path, entry)
@@ -405,8 +405,8 @@ def _compare_files(
         yield file if entry is None else file.compare(entry.num_records)
     for path, entry in entries.values():
         what = f"is missing, with {count(entry.num_records, 'record')} by the manifest"
-        loss = _Loss(Fault(path, None, None, what), 0, 0, entry.num_records)
-        yield _RepairedFile(path, Path(entry.name), losses=(loss,))
+        loss = Loss(Fault(path, None, None, what), 0, 0, entry.num_records)
+        yield RepairedFile(path, Path(entry.name), losses=(loss,))
 
 
 def _note_metadata(out: Path, files: Iterable[Path], datasets: Iterable[DatasetFolder]) -> Iterator[str]:
@@ -429,7 +429,7 @@ def _note_metadata(out: Path, files: Iterable[Path], datasets: Iterable[DatasetF
         )
 
 
-def _list_losses(files: Iterable[_RepairedFile]) -> Iterator[dict[str, object]]:
+def _list_losses(files: Iterable[RepairedFile]) -> Iterator[dict[str, object]]:
     for file in files:
         for loss in file.losses:
             has_bytes = loss.num_bytes > 0  # bytes that could not be inflated are not in the quarantine
@@ -440,7 +440,7 @@ def _list_losses(files: Iterable[_RepairedFile]) -> Iterator[dict[str, object]]:
             }
 
 
-def _loss_to_json(loss: _Loss) -> dict[str, object]:
+def _loss_to_json(loss: Loss) -> dict[str, object]:
     fault = loss.fault
     location = {"file": str(fault.path), "record": fault.record, "offset": fault.offset}
     return {**location, "records": loss.num_records, "bytes": loss.num_bytes, "what": fault.what}
