@@ -19,12 +19,12 @@ from penstock.foundation.json_form import INT64_MAX, SHA256, JsonValue
 from penstock.storage.store_path import AnyPath
 
 # Words for each split in file names and values; the canonical name first.
-SPLIT_WORDS = {
+_SPLIT_WORDS = {
     "train": ("train", "training"),
     "validation": ("validation", "val", "valid", "dev", "eval"),
     "test": ("test", "testing"),
 }
-SPLIT_OF_WORD = {word: split for split, words in SPLIT_WORDS.items() for word in words}
+_SPLIT_OF_WORD = {word: split for split, words in _SPLIT_WORDS.items() for word in words}
 _NAME = re.compile(r"(?!\.)[A-Za-z0-9._-]+")
 
 
@@ -128,7 +128,7 @@ def canonical_split(word: str) -> str:
         >>> canonical_split("Val"), canonical_split("fold_3")
         ('validation', 'fold_3')
     """
-    return SPLIT_OF_WORD.get(word.lower(), word)
+    return _SPLIT_OF_WORD.get(word.lower(), word)
 
 
 _WORD = re.compile(r"[A-Za-z]+")
@@ -169,11 +169,11 @@ def split_of(path: AnyPath) -> str:
         'train'
     """
     words = map(str.lower, _WORD.findall(path.name))
-    splits = {SPLIT_OF_WORD[word] for word in words if word in SPLIT_OF_WORD}
+    splits = {_SPLIT_OF_WORD[word] for word in words if word in _SPLIT_OF_WORD}
     if splits:
         return splits.pop() if len(splits) == 1 else "all"
     folder = path.parent.name.lower().removeprefix("split-")
-    return SPLIT_OF_WORD.get(folder, "all")
+    return _SPLIT_OF_WORD.get(folder, "all")
 
 
 def group_files(paths: Sequence[AnyPath], *, named_singly: bool) -> Mapping[str, list[AnyPath]]:
@@ -183,7 +183,7 @@ def group_files(paths: Sequence[AnyPath], *, named_singly: bool) -> Mapping[str,
     groups: dict[str, list[AnyPath]] = defaultdict(list)
     for path in paths:
         groups[split_of(path)].append(path)
-    order = [*SPLIT_WORDS, "all"]
+    order = [*_SPLIT_WORDS, "all"]
     return {name: groups[name] for name in order if name in groups}
 
 

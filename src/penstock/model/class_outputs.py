@@ -70,7 +70,7 @@ def check_class_outputs(model: keras.Model, pipeline: Pipeline, *, is_ordered: b
         task, loss = tasks[name], name_loss(losses.get(name))
         if not task.labels or not loss.endswith("crossentropy"):
             continue
-        check_loss(task, loss)
+        _check_loss(task, loss)
         is_sparse = loss.startswith("sparse_categorical")
         width = tensor.shape[-1] if len(tensor.shape) > 1 else None
         if not is_sparse or task.kind != "binary" or width == 1:
@@ -124,7 +124,7 @@ def _match_targets(
     return found, losses
 
 
-def check_loss(task: Task, loss: str) -> None:
+def _check_loss(task: Task, loss: str) -> None:
     """Refuse a loss, by its name, that needs one row of probabilities per record for a target of classes."""
     if task.kind in ("binary", "multiclass") and loss.startswith(_ROWS_WANTED):
         raise refuse_loss(task, loss)
@@ -191,7 +191,7 @@ def check_labels(model: keras.Model, tasks: Mapping[str, Task], pipeline: Pipeli
     for name, task in read_tasks(model, tasks).items():
         transform = pipeline.transforms.get(name)
         loss = name_loss(losses.get(name))
-        check_loss(task, loss)
+        _check_loss(task, loss)
         if isinstance(transform, Encode):
             _check_codes(split, name, transform)
         if not isinstance(transform, Keep) or transform.fitted is None or task.shape:

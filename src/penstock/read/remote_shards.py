@@ -49,7 +49,7 @@ class ShardObject(RemoteFile):
             ) from error
 
 
-class RemoteShard(Shard):
+class _RemoteShard(Shard):
     """A shard in an object store; safe to use from several threads."""
 
     def __init__(self, file: RemoteFile, index: Index, *, is_ahead: bool = False) -> None:
@@ -73,7 +73,7 @@ class RemoteShard(Shard):
 
     def in_order(self) -> Shard:
         """Return a shard that is read ahead."""
-        return RemoteShard(self._object, self.index, is_ahead=True)
+        return _RemoteShard(self._object, self.index, is_ahead=True)
 
     def file(self) -> OpenFile | None:
         """Return None: there is no file."""
@@ -83,7 +83,7 @@ class RemoteShard(Shard):
         """Do nothing: each request demands the version of the object that was read first."""
 
 
-class RemoteCompressedShard(CompressedShard):
+class _RemoteCompressedShard(CompressedShard):
     """A gzip or zlib object: decompressed on the fly when read in order, into the cache for other orders."""
 
     def __init__(
@@ -107,7 +107,7 @@ class RemoteCompressedShard(CompressedShard):
 
     def in_order(self) -> Shard:
         """Return a shard with its own stream."""
-        return RemoteCompressedShard(self._object, self.index, self._version, self._files, goes_forward=True)
+        return _RemoteCompressedShard(self._object, self.index, self._version, self._files, goes_forward=True)
 
     def check(self) -> None:
         """Do nothing: each request demands the version of the object that was read first."""
@@ -162,8 +162,8 @@ class RemoteShards:
             index = RemoteIndex(file, entry, compression, self._options, (combined, number))
             version = entry.sha256
         if index.compression == "none":
-            return RemoteShard(file, index)
-        return RemoteCompressedShard(file, index, version, self._kept)
+            return _RemoteShard(file, index)
+        return _RemoteCompressedShard(file, index, version, self._kept)
 
 
 class DeclaredObjects(LazyShards):

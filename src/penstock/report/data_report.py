@@ -27,9 +27,7 @@ from penstock.score.scores import to_number
 from penstock.settings.prediction import ReportOptions
 from penstock.statistics.summary import FieldStatistics, load_statistics
 
-MOST_FIELDS: Final = 300
-"""Maximum number of fields with figures: targets, then inputs, in the order of the schema."""
-
+_MOST_FIELDS: Final = 300  # with figures: targets, then inputs, in the order of the schema
 TRAIN: Final = "train"
 OnProgress = Callable[[str, int, int], None]
 _LARGE: Final = ("image", "text", "tensor", "sequence", "bytes")
@@ -75,7 +73,7 @@ def describe_data(
         describe_field(
             name, dataset.schema[name], samples, reference, forms.get(name, "value"), known.get(name)
         )
-        for name in names[:MOST_FIELDS]
+        for name in names[:_MOST_FIELDS]
     ]
     duplicates = _describe_duplicates(dataset.schema, samples, reference)
     warnings = find_warnings(dataset.schema, samples, reference, fields, duplicates)

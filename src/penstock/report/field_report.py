@@ -26,9 +26,7 @@ from penstock.statistics.frequency import choose_edges, count_values
 from penstock.statistics.quantiles import QUANTILES
 from penstock.statistics.summary import Distribution, FieldStatistics, Frequencies
 
-MOST_VALUES: Final = 12
-"""Maximum number of values of a chart; the others are counted together."""
-
+_MOST_VALUES: Final = 12  # of a chart; the others are counted together
 _PARTS: Final = ("frequencies", "values", "lengths", "characters", "widths", "heights", "formats", "bytes")
 _MOST_CHARS: Final = 80  # of a value that is listed
 # A data set has dozens of fields, so that one in a hundred would be a false alarm in most reports.
@@ -129,7 +127,7 @@ def _describe_values(described: Mapping[str, Frequencies]) -> dict[str, Any]:
         total = sum(each.counts)
         for value, number in zip(each.values, each.counts, strict=True):
             shares[value] = max(shares.get(value, 0.0), number / total)
-    ordered = sorted(shares, key=lambda value: -shares[value])[:MOST_VALUES]
+    ordered = sorted(shares, key=lambda value: -shares[value])[:_MOST_VALUES]
     kept = sorted(ordered) if all(isinstance(value, int) for value in ordered) else ordered
     counts = {split: dict(zip(each.values, each.counts, strict=True)) for split, each in described.items()}
     return {

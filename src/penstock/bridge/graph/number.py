@@ -147,7 +147,7 @@ def _truncate(lists: Term, length: int, *, from_end: bool) -> Term:
 def write_expand_date(site: Site, transform: ExpandDate) -> dict[str, Term]:
     """Write `ExpandDate` as operations."""
     fitted = need_fitted(transform, site.name, transform.fitted)
-    stored = read_marked(site, transform.time, fitted.time)
+    stored = _read_marked(site, transform.time, fitted.time)
     present = None if fitted.has_default else stored.present
     circles: dict[str, Term] = {}
     if fitted.circles:
@@ -167,7 +167,7 @@ def write_expand_date(site: Site, transform: ExpandDate) -> dict[str, Term]:
                 if present is not None and fitted.fill is None:
                     values = tf.where(present, values, 0.0)
                 circles[output] = site.bind_extra(output.removeprefix(f"{site.name}_"), values)
-    made = {**scale_stored(site, transform.time, fitted.time, stored), **circles}
+    made = {**_scale_stored(site, transform.time, fitted.time, stored), **circles}
     return {output.name: made[output.name] for output in transform.outputs(site.name)}
 
 
@@ -196,16 +196,16 @@ def write_scale(site: Site, transform: Scale) -> dict[str, Term]:
         lists = read_lists(site)
         scaled = site.bind(lists.with_flat_values(_scale(site, transform, fitted, lists.flat_values)))
         return pad_lists(site, transform, scaled, fitted.shape, 0.0)
-    return scale_stored(site, transform, fitted, read_marked(site, transform, fitted))
+    return _scale_stored(site, transform, fitted, _read_marked(site, transform, fitted))
 
 
-def read_marked(site: Site, transform: Scale, fitted: ScaleFit) -> Stored:
+def _read_marked(site: Site, transform: Scale, fitted: ScaleFit) -> Stored:
     """Return one value or array per record, with which records have one, if that matters."""
     marks = transform.indicator or not fitted.has_default
     return read_values(site, "mark" if marks else "fill")
 
 
-def scale_stored(site: Site, transform: Scale, fitted: ScaleFit, stored: Stored) -> dict[str, Term]:
+def _scale_stored(site: Site, transform: Scale, fitted: ScaleFit, stored: Stored) -> dict[str, Term]:
     """Write `Scale` of stored values as operations."""
     outputs = {}
     if transform.indicator:
