@@ -1,7 +1,7 @@
-"""What flags declare beyond plain options: types and roles of fields, and a user's own model.
+"""What a command is given beyond plain options: paths, types and roles of fields, and a user's own model.
 
-In: a `Call`. Out: a `Declaration`, or the options of a verb with the function that builds the model. Loaded
-by commands that run, not for their help.
+In: a `Call`. Out: a `Declaration`, the options of a verb with the function that builds the model, or what a
+job takes for its paths: one path or a list of them. Loaded by commands that run, not for their help.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TENSOR: Final = re.compile(
 )
 
 
-def unwrap(paths: Sequence[str]) -> Any:
+def one_or_all(paths: Sequence[str]) -> Any:
     """Return the only path, or a list of several."""
     return paths[0] if len(paths) == 1 else list(paths)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.arguments import read_declaration, unwrap
+from penstock.cli.arguments import one_or_all, read_declaration
 from penstock.cli.next_command import (
     has_model_fields,
     list_paths,
@@ -65,7 +65,7 @@ def run(call: Call) -> int:
             advice="Run 'penstock convert pets.csv pets/'.",
         )
     if out.endswith(TABLE_SUFFIXES):
-        return _write_table(unwrap(sources), out, call)
+        return _write_table(one_or_all(sources), out, call)
     if out.lower().endswith(_OTHER_TABLES):
         raise OptionError(
             "OUT",
@@ -80,7 +80,7 @@ def run(call: Call) -> int:
     display = ConversionDisplay()
     try:
         with display, _rare_collections():
-            done = run_conversion(unwrap(sources), out, overrides, options, display.update)
+            done = run_conversion(one_or_all(sources), out, overrides, options, display.update)
     except KeyboardInterrupt as error:
         error.add_note("To continue, run the same command with --resume.")
         raise
@@ -118,7 +118,7 @@ def _print_plan(call: Call) -> int:
     sources = call.arguments[:-1] if len(call.arguments) > 1 else call.arguments
     if not sources:
         raise OptionError("arguments", expected="SOURCE", got="none")
-    plan = plan_conversion(unwrap(sources), overrides, options)
+    plan = plan_conversion(one_or_all(sources), overrides, options)
     if call.common.json:
         columns = {
             each.column: {"reason": each.reason, "warnings": [*map(to_flags, each.warnings)]}

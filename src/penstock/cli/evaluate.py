@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any, Final
 
-from penstock.cli.arguments import read_with_model, repeat_model, unwrap
+from penstock.cli.arguments import one_or_all, read_with_model, repeat_model
 from penstock.cli.next_command import is_installed, name_output, repeat_words, suggest_next
 from penstock.cli.terminal import ProgressBar, format_count, print_notes, print_options, print_table
 from penstock.foundation.terminal import escape, supports_unicode
@@ -36,7 +36,7 @@ def run(call: Call) -> int:
     print_options(options.to_json())
     folder, *paths = call.arguments
     with ProgressBar("evaluate") as bar:
-        found = run_evaluation(folder, unwrap(paths) if paths else None, options, bar.show_stage)
+        found = run_evaluation(folder, one_or_all(paths) if paths else None, options, bar.show_stage)
     if call.common.json:
         print(json.dumps(found.to_json(), allow_nan=False))
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 
-from penstock.cli.arguments import read_with_model, repeat_model, unwrap
+from penstock.cli.arguments import one_or_all, read_with_model, repeat_model
 from penstock.cli.next_command import name_output, suggest_next, suggest_python
 from penstock.cli.terminal import ProgressBar, format_count
 from penstock.dataset import open as open_dataset
@@ -27,7 +27,7 @@ def run(call: Call) -> int:
     """Export, print, and return the exit status."""
     folder, out = call.arguments
     data = list(call.read(CheckData).check_data)
-    options = read_with_model(call, ExportOptions, check_data=unwrap(data) if data else None)
+    options = read_with_model(call, ExportOptions, check_data=one_or_all(data) if data else None)
     start = time.monotonic()
     with ProgressBar("export") as bar:
 

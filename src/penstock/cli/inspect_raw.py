@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
-from penstock.cli.arguments import read_declaration, unwrap
+from penstock.cli.arguments import one_or_all, read_declaration
 from penstock.cli.next_command import can_train, has_model_fields, repeat_words, suggest_next
 from penstock.cli.terminal import (
     format_count,
@@ -51,7 +51,7 @@ def run(call: Call) -> int:
         types=declared.types, target=declared.target, weight=declared.weight, id=declared.id
     )
     head = options.head
-    found = inspect_raw(unwrap(call.arguments), overrides, call.read(TextFiles), head)
+    found = inspect_raw(one_or_all(call.arguments), overrides, call.read(TextFiles), head)
     if call.common.json:
         form = found.to_json()
         print(json.dumps({**form, "head": list(found.rows[:head])} if head else form))

@@ -10,7 +10,7 @@ import sys
 import time
 from typing import Final
 
-from penstock.cli.arguments import read_with_model, unwrap
+from penstock.cli.arguments import one_or_all, read_with_model
 from penstock.cli.command import import_quietly
 from penstock.cli.next_command import name_output, repeat_words, suggest_next, suggest_program
 from penstock.cli.terminal import (
@@ -59,7 +59,7 @@ def run(call: Call) -> int:
             bar.show_line(lambda seconds: _format_progress(progress, seconds))
 
         write = _print_bytes if out is None else None
-        done = run_prediction(folder, unwrap(paths), out, options, update, write)
+        done = run_prediction(folder, one_or_all(paths), out, options, update, write)
     seconds = time.monotonic() - start
     status = 1 if done.num_skipped and not done.num_rows else 0  # all rows were skipped
     if call.common.json:

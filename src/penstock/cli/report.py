@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from penstock.cli.arguments import read_with_model, unwrap
+from penstock.cli.arguments import one_or_all, read_with_model
 from penstock.cli.command import import_quietly
 from penstock.cli.next_command import list_paths, suggest_next, suggest_program, suggest_python
 from penstock.cli.terminal import ProgressBar, format_count, print_note
@@ -32,7 +32,7 @@ def run(call: Call) -> int:
     options = read_with_model(call, ReportCall, data=file.data)
     # The figures are the output of --json; a file is written as well if it is named.
     out = None if call.common.json and file.out is None else file.out or USUAL_NAME
-    source = unwrap(call.arguments)
+    source = one_or_all(call.arguments)
     if is_run(source):
         with importing_keras("penstock report"):
             import_quietly("penstock.training.run_model")

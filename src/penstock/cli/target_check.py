@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from penstock.cli.arguments import read_declaration, unwrap
+from penstock.cli.arguments import one_or_all, read_declaration
 from penstock.errors import UnknownNameError, importing
 from penstock.foundation.wording import unknown_name
 from penstock.read.opened_files import Origin
@@ -34,7 +34,7 @@ def check_target(call: Call) -> None:
     if output.resume and (output.out is None or (Path(output.out) / CONFIG_NAME).is_file()):
         return  # a run knows its target; without its folder, another error is due
     config = read_known(call)
-    source = unwrap(paths)
+    source = one_or_all(paths)
     if is_dataset(source):
         _check_dataset(call, config, source)
     elif call.read(Roles).target or not any(Path(path).is_dir() for path in paths):

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from penstock.cli.arguments import read_declaration, unwrap
+from penstock.cli.arguments import one_or_all, read_declaration
 from penstock.cli.next_command import repeat_words, suggest_next
 from penstock.cli.run_summary import print_folds, print_run
 from penstock.cli.target_check import read_known
@@ -125,7 +125,7 @@ def _train_in_folder(
         removed: list[Path] = []
         try:
             with discard_unusable_data(folder) as removed:
-                data = unwrap(paths) if paths else None
+                data = one_or_all(paths) if paths else None
                 return _train(call, config, replace(job, data=data), folder, warnings, run)
         except (Exception, KeyboardInterrupt) as error:
             _advise(folder, error, removed, run, existed_before=existed_before)
@@ -263,12 +263,12 @@ def _find_data(call: Call, config: RunConfig, job: TrainJob, folder: Path) -> tu
         raise OptionError("DATA", expected="data to train on", got="none", advice=advice)
     if is_dataset(paths):
         _refuse_raw_options(call)
-        return replace(job, data=unwrap(paths)), []
+        return replace(job, data=one_or_all(paths)), []
     # Only raw data needs pyarrow.
     with importing("penstock train on raw data"):
         from penstock.cli.raw_data import convert_raw, read_raw  # noqa: PLC0415
 
-    raw = read_raw(call, config.convert, unwrap(paths))
+    raw = read_raw(call, config.convert, one_or_all(paths))
     own = call.read(OwnModel)
     is_training = not own.show_model and own.write_model is None
     data, warnings = convert_raw(raw, folder / DATA_NAME, is_silent=call.common.json or not is_training)
@@ -287,7 +287,7 @@ def _confirm_data(call: Call, folder: Path) -> None:
 
     path = folder / CONFIG_NAME
     stored = read_config(path)
-    confirm_raw(read_raw(call, stored.convert, unwrap(call.arguments)), folder / DATA_NAME)
+    confirm_raw(read_raw(call, stored.convert, one_or_all(call.arguments)), folder / DATA_NAME)
 
 
 def _show_model(call: Call, config: RunConfig, own: OwnModel) -> int:
