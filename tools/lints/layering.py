@@ -101,7 +101,7 @@ HEAVY = {
     "jinja2": ("report.page", "view.application"),
     "matplotlib": ("report.charts", "report.model_drawing"),
     "markupsafe": ("report.charts", "report.model_drawing"),  # comes with jinja2
-    "IPython": ("foundation.html",),  # loaded in a notebook alone, where it is loaded already
+    "IPython": ("foundation.notebook",),  # loaded in a notebook alone, where it is loaded already
     "yaml": (
         "foundation.safe_yaml",
         "plan.plan_file",

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from penstock.errors import MissingPackageError, OptionError, importing
-from penstock.foundation.html import is_notebook
+from penstock.foundation.notebook import is_notebook
 from penstock.foundation.wording import list_choices, show
 
 _log = logging.getLogger("penstock")

@@ -15,7 +15,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Final, Literal, NamedTuple, Self, TextIO, TypeAlias
 
-from penstock.foundation.html import NotebookLines, is_notebook
+from penstock.foundation.notebook import NotebookLines, is_notebook
 from penstock.foundation.terminal import LiveLines, display_width, pad
 from penstock.training.progress import SilentWatcher, TrainingProgress, Watcher
 

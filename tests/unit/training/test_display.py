@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from penstock.foundation import html
+from penstock.foundation import notebook
 from penstock.training import display as display_module
 from penstock.training.display import TrainingDisplay
 from penstock.training.progress import TrainingProgress
@@ -268,7 +268,7 @@ def test_display_in_a_notebook_is_one_output(monkeypatch) -> None:
         outputs[-1:] = [data["text/plain"]] if is_update or not outputs else [*outputs, data["text/plain"]]
 
     monkeypatch.setattr(display_module, "is_notebook", lambda: True)
-    monkeypatch.setattr(html, "_make_publisher", lambda: show_output)
+    monkeypatch.setattr(notebook, "_make_publisher", lambda: show_output)
     with TrainingDisplay(clock=Clock()) as display:
         display.step(look_at())
         assert outputs[0].startswith("epoch  3/30")

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from penstock.foundation import html
-from penstock.foundation.html import NotebookLines, is_notebook
+from penstock.foundation import notebook
+from penstock.foundation.notebook import NotebookLines, is_notebook
 
 
 class Frontend:
@@ -51,7 +51,7 @@ def test_escapes_of_a_terminal_are_written_as_text(frontend):
 
 
 def test_very_many_lines_are_limited(frontend, monkeypatch):
-    monkeypatch.setattr(html, "_MAX_LINES", 3)
+    monkeypatch.setattr(notebook, "_MAX_LINES", 3)
     lines = NotebookLines(frontend.show)
     for number in range(10):
         lines.print(f"line {number}")
