@@ -16,10 +16,11 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+TREE = Path(__file__).resolve().parents[1]
 SEED = 5
 BLOB_BYTES = 40_000
 NUM_SHARDS = 32
@@ -29,7 +30,8 @@ NUM_CLASSES = 10
 class Stage(NamedTuple):
     """A stage, and the functions that do it: `module:name` in the package.
 
-    Functions that a tree lacks are ignored. `is_divided`: whether any number of threads share the stage.
+    Some are of older trees: functions that a tree lacks are ignored, but this tree has one at least of each
+    stage. `is_divided`: whether any number of threads share the stage.
     `is_iterator`: whether the functions return iterators.
     """
 
@@ -49,11 +51,18 @@ STAGES = (
     Stage("take a block: keep rows", ("shards.sort.row_store:RowStore.append",)),
     Stage("take a block: rest", ("shards.conversion:Conversion._append",)),
     Stage("content digest, end", ("shards.content:ContentDigest.finish",)),
-    Stage("SHA-256 of the source", ("source.files:FilesSource._digest", "source.files:_hash_file")),
+    Stage(
+        "SHA-256 of the source",
+        ("source.files:FilesSource._digest", "source.files:_hash_file", "source.file_digests:_hash_file"),
+    ),
     Stage("assign splits", ("shards.conversion:assign",)),
     Stage("sort rows", ("shards.sort.row_store:RowStore.finish",)),
     Stage(
-        "sort, gather, write a run", ("shards.sort.spill:Spill.add_run", "shards.sort.spill:Spill.make_run")
+        "sort, gather, write a run",
+        (
+            *("shards.sort.spill:Spill.add_run", "shards.sort.spill:Spill.make_run"),
+            "shards.sort.row_store:RowStore._write_run",
+        ),
     ),
     Stage("describe statistics", ("shards.conversion:Conversion._measure",)),
     Stage("manifest", ("shards.conversion:Conversion._write_metadata",)),
@@ -62,7 +71,10 @@ STAGES = (
     Stage("encode: cells to columns", ("encode.raw_rows:RawRows.encode",)),
     Stage(
         "encode: files, in one thread",
-        ("encode.image:_ImageEncoder.encode_files", "encode.bytes:_defer_files"),
+        (
+            "encode.image:_ImageEncoder.encode_files",
+            *("encode.bytes:_defer_files", "encode.strings:_defer_files"),
+        ),
     ),
     Stage("encode: files, divided", ("encode.file_check:_check_part",), is_divided=True),
     Stage("encode: bodies", ("encode.records:EncodableRows.encode",)),
@@ -73,7 +85,9 @@ STAGES = (
     Stage("encode: statistics", ("shards.row_work:measure_block",)),
     Stage("encode: references", ("shards.row_work:make_references",)),
     Stage("encode: rest", ("shards.row_work:RowWork._work",)),
-    Stage("content SHA-256", ("shards.content:digest_pieces",), is_divided=True),
+    Stage(
+        "content SHA-256", ("shards.content:digest_pieces", "shards.content:digest_parts"), is_divided=True
+    ),
     Stage("shards: load rows", ("shards.sort.row_store:RowStore.chunks",), is_iterator=True),
     Stage("shards: cut pieces", ("shards.shard_work:ShardWork._cut",), is_iterator=True),
     Stage("shards: compose frames", ("shards.shard_work:ShardWork._compose",)),
@@ -130,17 +144,41 @@ class Clock:
         return frames
 
 
-def wrap(clock: Clock, target: str, stage: Stage | None) -> None:
-    """Measure a function of the package, if there is such a function."""
+def find(target: str) -> tuple[Any, str] | None:
+    """Return the owner of a function of the package and its name there; None if there is no such function."""
     module, _, name = target.partition(":")
     *classes, last = name.split(".")
     try:
         owner: Any = importlib.import_module(f"penstock.{module}")
         for each in classes:
             owner = getattr(owner, each)
-        function = getattr(owner, last)
     except (ImportError, AttributeError):
+        return None
+    return (owner, last) if hasattr(owner, last) else None
+
+
+def list_lost(stages: Iterable[Stage]) -> list[str]:
+    """Return the names of the stages of which the package has no function."""
+    return [stage.name for stage in stages if not any(map(find, stage.functions))]
+
+
+def refuse_lost(package: Path) -> None:
+    """Refuse to measure the tree of this script if a stage is without functions; an older tree may lack some.
+
+    `package`: the file of the package that is measured.
+    """
+    lost = list_lost([*STAGES, Stage("longest task", (TASK,))])
+    if lost and package.resolve().is_relative_to(TREE / "src"):
+        raise SystemExit(f"no function of this tree does: {'; '.join(lost)}")
+
+
+def wrap(clock: Clock, target: str, stage: Stage | None) -> None:
+    """Measure a function of the package, if there is such a function."""
+    found = find(target)
+    if found is None:
         return
+    owner, last = found
+    function = getattr(owner, last)
     iterates = stage is not None and stage.is_iterator
     setattr(owner, last, _iterate(clock, function, stage) if iterates else _call(clock, function, stage))
 
@@ -206,6 +244,7 @@ def main() -> None:
     logging.getLogger("penstock").setLevel(logging.ERROR)  # no notes about the columns
     clock = Clock()
     importlib.import_module("penstock.jobs.convert.convert")
+    refuse_lost(Path(ps.__file__))
     for stage in STAGES:
         for target in stage.functions:
             wrap(clock, target, stage)

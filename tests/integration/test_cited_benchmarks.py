@@ -219,6 +219,16 @@ def test_sales_are_the_same_every_time_and_have_ten_columns_of_text(scripts: Any
     assert sum(row[name].replace(" ", "").isalpha() for name in data._TEXT_LENGTHS) == 10
 
 
+def test_every_stage_of_a_conversion_has_a_function(scripts: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker, package = scripts("write_stages_worker"), ROOT / "src" / "penstock" / "__init__.py"
+    worker.refuse_lost(package)
+    gone = (worker.Stage("renamed", ("shards.content:no_such_function", "no_such_module:add")),)
+    monkeypatch.setattr(worker, "STAGES", worker.STAGES + gone)
+    worker.refuse_lost(ROOT.parent / "older" / "src" / "penstock" / "__init__.py")
+    with pytest.raises(SystemExit, match=r"no function of this tree does: renamed$"):
+        worker.refuse_lost(package)
+
+
 @pytest.mark.parametrize("is_discarded", [False, True])
 def test_stages_of_a_run_are_seen_in_its_output_and_its_folder(
     scripts: Any, tmp_path: Path, *, is_discarded: bool
