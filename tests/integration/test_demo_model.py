@@ -15,7 +15,6 @@ from penstock.cli.demo import run_program
 from penstock.cli.main import main
 from penstock.examples.flowers import ALL, NUM_NEW, PARTS, TARGET
 
-pytestmark = pytest.mark.plain_graphs
 ALONE = {
     "photo alone": ["photo"],
     "note alone": ["note"],

@@ -8,7 +8,6 @@ from example_scripts import run_example
 from run_tables import read_tables
 
 pytest.importorskip("keras")
-pytestmark = pytest.mark.plain_graphs
 
 
 def test_search_chooses_by_validation_and_finds_the_same_again(tmp_path, monkeypatch):

@@ -10,8 +10,6 @@ import pytest
 import penstock as ps
 from example_scripts import run_example
 
-pytestmark = pytest.mark.plain_graphs
-
 
 def test_shards_of_others_go_into_fit_by_name(tmp_path, monkeypatch, capsys) -> None:
     found = run_example("shards_into_fit", tmp_path, monkeypatch)

@@ -55,6 +55,7 @@ OTHER_OPTIONS = {
     "date_order": "mdy",
     "files_from": ("s3://photos",),
     "num_threads": 2,
+    "memory_bytes": 1 << 20,
     "overwrite": True,
     "resume": True,
     "clean": True,
