@@ -94,6 +94,7 @@ class TextFile:
         """Open a file."""
         self.path = path
         self.position = 0
+        self._file: OpenFile | None = None
         self._encoding = encoding
         self._is_utf8 = encoding in ("utf-8", "utf-8-sig", "ascii")
         file = OpenFile(path)
@@ -138,26 +139,35 @@ class TextFile:
 
     def read(self, offset: int, size: int) -> bytes:
         """Return up to `size` bytes of the file as it is on disk."""
+        if self._file is None:
+            raise RuntimeError("a text is read in a pass of `chunks`")
         data = self._file.read(offset, size)
         self.position = max(self.position, offset + len(data))
         return data
 
     def _inflated(self) -> Generator[bytes, None, None]:
-        self._file = OpenFile(self.path)
-        if self._is_gzip:
-            try:
-                yield from inflate(self, "gzip")
-            except CorruptRecordError as error:
-                raise SourceError(
-                    error.what,
-                    path=self.path,
-                    expected=error.expected,
-                    got=error.got,
-                    advice="The file is truncated or damaged; get it again.",
-                ) from None
-            return
-        while chunk := self.read(self.position, CHUNK_BYTES):
-            yield chunk
+        file = self._file = OpenFile(self.path)
+        try:
+            if self._is_gzip:
+                yield from self._inflate()
+            else:
+                while chunk := self.read(self.position, CHUNK_BYTES):
+                    yield chunk
+        finally:
+            if self._file is file:  # otherwise, another pass has begun
+                self._file = None  # a source may have thousands of files
+
+    def _inflate(self) -> Iterator[bytes]:
+        try:
+            yield from inflate(self, "gzip")
+        except CorruptRecordError as error:
+            raise SourceError(
+                error.what,
+                path=self.path,
+                expected=error.expected,
+                got=error.got,
+                advice="The file is truncated or damaged; get it again.",
+            ) from None
 
     def _recoded(self, chunks: Iterable[bytes]) -> Generator[bytes, None, None]:
         decoder = codecs.getincrementaldecoder(self._encoding)()

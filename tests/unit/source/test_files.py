@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import os
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.feather
@@ -12,7 +13,7 @@ import pytest
 from penstock.errors import ChangedFileError, OptionError, SourceError
 from penstock.schema.scalar import Category
 from penstock.settings.groups import TextFiles
-from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS
+from penstock.source.block import BLOCK_BYTES, BLOCK_ROWS, PeekedSource
 from penstock.source.opening import open_source
 from raising import containing, raises_with
 
@@ -232,3 +233,16 @@ def test_column_that_parquet_keeps_as_codes_is_declared_a_category(tmp_path):
     source = open_source(tmp_path / "x.parquet", TextFiles())
     assert source.declared == {"c": Category()}
     assert [block.columns["c"].to_pylist() for block in source.blocks()] == [["a", None]]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".csv.gz"])
+def test_many_files_are_not_open_at_once(tmp_path, suffix):
+    for number in range(60):
+        data = b"n,s\n1,a\n2,b\n"
+        path = tmp_path / f"{number:02}{suffix}"
+        path.write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    peeked = PeekedSource(open_source(tmp_path, TextFiles()), num_threads=2)
+    assert len(list(descriptors.iterdir())) <= before + 5
+    assert sum(block.num_rows for block in peeked.blocks()) == 120
