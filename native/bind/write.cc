@@ -340,9 +340,8 @@ enum class Referred : uint8_t { kNothing = 0, kMemory = 1, kFile = 2, kStore = 3
 nb::tuple read_references(nb::sequence arenas, nb::handle arena_of, nb::handle begins, nb::handle sizes) {
   constexpr size_t kHeadBytes = sizeof(int64_t) + kDigestBytes;  // for a file, its path follows
   const auto blocks = arenas_of(arenas);
-  const std::vector<Span> references =
-      spans_of(blocks, array_of<uint32_t>(arena_of, "arena_of"), array_of<int64_t>(begins, "begins"),
-               array_of<int64_t>(sizes, "sizes"));
+  const std::vector<Span> references = spans_of(blocks, array_of<uint32_t>(arena_of, "arena_of"),
+                                                array_of<int64_t>(begins, "begins"), array_of<int64_t>(sizes, "sizes"));
   GrowableArray<int64_t> value_sizes;
   GrowableArray<uint8_t> kinds;
   for (const Span& each : references) {

@@ -132,9 +132,8 @@ std::vector<LateFault> compose_frames(const std::vector<Span>& bodies, const std
     if (files.is_group()) files.check(out.data(), faults);
   }
   files.check(out.data(), faults);
-  std::sort(faults.begin(), faults.end(), [](const LateFault& a, const LateFault& b) {
-    return a.row != b.row ? a.row < b.row : a.field < b.field;
-  });
+  std::sort(faults.begin(), faults.end(),
+            [](const LateFault& a, const LateFault& b) { return a.row != b.row ? a.row < b.row : a.field < b.field; });
   return faults;
 }
 

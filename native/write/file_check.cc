@@ -15,12 +15,12 @@
 namespace penstock {
 namespace {
 
-constexpr size_t kClaimed = 32;              // files that a thread takes at a time
-constexpr size_t kTogether = 8;              // files that are digested together, at most
-constexpr size_t kGroupBytes = 256 << 10;    // and while they stay in the second-level cache
-constexpr size_t kMostKept = 4 << 20;        // bytes of a buffer that is used again
-constexpr size_t kHeadBytes = 4096;          // with the size of nearly every image
-constexpr size_t kMostAtOnce = 1 << 30;      // bytes that one call reads
+constexpr size_t kClaimed = 32;            // files that a thread takes at a time
+constexpr size_t kTogether = 8;            // files that are digested together, at most
+constexpr size_t kGroupBytes = 256 << 10;  // and while they stay in the second-level cache
+constexpr size_t kMostKept = 4 << 20;      // bytes of a buffer that is used again
+constexpr size_t kHeadBytes = 4096;        // with the size of nearly every image
+constexpr size_t kMostAtOnce = 1 << 30;    // bytes that one call reads
 
 // A regular file that is open, with its size when it was opened.
 class OpenedFile {
