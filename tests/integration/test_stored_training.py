@@ -24,6 +24,7 @@ pytest.importorskip("keras")
 from penstock.jobs.train.run_folder import store_claim, store_run
 from penstock.storage.paths import locate
 from penstock.storage.store_path import StorePath
+from penstock.storage.stored import Stored
 from penstock.training.progress import SilentWatcher, TrainingProgress
 
 RUN = "s3://animals/runs/a"
@@ -203,6 +204,29 @@ def test_state_is_not_replaced_if_another_process_wrote_it(s3, s3_port, temporar
     (kept,) = temporary.glob("penstock-run-*/a/state.json")
     assert kept.read_text() == "mine, later"
     assert str(kept.parent) in caught.value.advice
+    assert get_object(s3_port, "animals", "runs/a/state.json") == b"of another process"
+
+
+def test_state_of_another_process_that_follows_at_once_is_not_replaced(s3, s3_port, monkeypatch):
+    """Between writing a state and asking for its version, another process writes."""
+    write_object = Stored.write
+
+    def write_twice(self, data, **options):
+        written = write_object(self, data, **options)
+        if self.name == "state.json" and data == b"mine":
+            put_object(s3_port, "animals", "runs/a/state.json", b"of another process")
+        return written
+
+    monkeypatch.setattr(Stored, "write", write_twice)
+
+    def work() -> None:
+        with open_folder() as run:
+            write(run.folder, "state.json", "mine")
+            run.complete()
+            write(run.folder, "state.json", "mine, later")
+
+    with pytest.raises(BusyError):
+        work()
     assert get_object(s3_port, "animals", "runs/a/state.json") == b"of another process"
 
 

@@ -199,14 +199,16 @@ class StoreRun(LocalRun):
     def _put_state(self, name: str, data: bytes) -> None:
         """Write a `state.json`, if it is still the version that this process wrote or found."""
         file = self._at / name
-        if not file.write(data, over=self._versions.get(name) or ABSENT):
-            raise BusyError(
-                "another process has written to this run",
-                path=file.path,
-                advice="Wait until it ends, and continue the run: `resume=True`.",
-            )
-        found = file.look_up()
-        self._versions[name] = None if found is None else found.version
+        if file.write(data, over=self._versions.get(name) or ABSENT):
+            found = file.fetch()  # content and version together: another process may have written since
+            if bytes(found.data) == data:
+                self._versions[name] = found.version
+                return
+        raise BusyError(
+            "another process has written to this run",
+            path=file.path,
+            advice="Wait until it ends, and continue the run: `resume=True`.",
+        )
 
     def _follow(self) -> None:
         """Upload files after every change of a file that names others, until `stop`."""
