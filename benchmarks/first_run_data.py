@@ -117,18 +117,18 @@ def write_sales(path: Path, target: str, num_rows: int, seed: int) -> None:
     chances /= chances.sum()
     worth = rng.normal(0, 0.5, (len(_TEXT_LENGTHS), len(words)))  # of each word in each column
     columns: dict[str, Any] = {"sale": [f"sale-{row:05}" for row in range(num_rows)]}
-    told = np.zeros(num_rows)
+    signal = np.zeros(num_rows)
     for number, (name, length) in enumerate(_TEXT_LENGTHS.items()):
         counts = 1 + rng.poisson(length - 1, num_rows)
         chosen = rng.choice(len(words), counts.sum(), p=chances)
         ends = np.cumsum(counts)
         texts = np.split(words[chosen], ends[:-1])
         columns[name] = [" ".join(each) for each in texts]
-        told += np.add.reduceat(worth[number, chosen], ends - counts) / np.sqrt(counts)
+        signal += np.add.reduceat(worth[number, chosen], ends - counts) / np.sqrt(counts)
     age, weight = rng.gamma(2, 4, num_rows), rng.lognormal(1, 0.6, num_rows)
     rating = rng.integers(1, 6, num_rows)
     country, kind = rng.integers(0, 20, num_rows), rng.integers(0, 8, num_rows)
-    value = 0.5 * told + 0.5 * (rating - 3) - 0.08 * (age - 8) + 0.3 * (np.log(weight) - 1)
+    value = 0.5 * signal + 0.5 * (rating - 3) - 0.08 * (age - 8) + 0.3 * (np.log(weight) - 1)
     value += rng.normal(0, 0.5, 20)[country] + rng.normal(0, 0.5, 8)[kind]
     columns |= {
         "age_years": age.round(1),

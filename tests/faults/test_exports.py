@@ -197,7 +197,7 @@ def export(tmp_path):
 
 @pytest.mark.parametrize("name", ["model.json", "more/data.json", "more", "export.json"])
 def test_y15_link_in_an_export_is_refused_by_its_path(export, tmp_path, name):
-    """Also one to an equal file: what a link leads to can change, or be read by whoever gets the export."""
+    """Also a link to an equal file: that file can change, or be read by a user who gets the export."""
     moved = tmp_path / "elsewhere"
     read_manifest(export)
     (export / name).rename(moved)

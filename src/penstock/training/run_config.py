@@ -213,7 +213,7 @@ def _read_model(table: JsonValue) -> StoredModel | Literal["own"]:
         return OWN_MODEL
     if not isinstance(table.value, Mapping):
         raise table.refuse("options by name, or 'own' for a model of your own")
-    # The file of the initial weights may be gone: whoever needs it looks for it.
+    # The file of the initial weights may be gone: code that needs it looks for it.
     checked = {**table.object(), "image_weights": None, "fine_tune": False}
     ModelOptions.from_json(table.change(checked))
     path = table.document.path

@@ -64,7 +64,7 @@ class Gate:
 
 
 @pytest.mark.parametrize("num_threads", [0, 1, 2, 8])
-def test_things_come_in_the_order_of_tickets_whoever_makes_them(num_threads):
+def test_items_come_in_the_order_of_tickets_for_any_threads(num_threads):
     def make(ticket):
         time.sleep(0.0005 * (ticket % 3))  # those behind are ready first
         return ticket, 100
