@@ -48,7 +48,7 @@ demo: $(VENV)/.base ## From raw files to a trained model and a report: convert, 
 test: $(VENV)/.test ## Run all tests, with the same examples of property tests in every run
 	$(BIN)/python -m pytest -m 'not long' --numprocesses=$(PROCESSES) --dist=$(DIST)
 
-quick: $(VENV)/.test ## Run the unit and property tests that need no framework, process or server: about a minute
+quick: $(VENV)/.test ## Run the unit and property tests that need no framework, process or server: under two minutes
 	$(BIN)/python -m pytest -m 'not heavy and not long' --numprocesses=$(PROCESSES) tests/unit tests/property
 
 test-long: $(VENV)/.test ## Run the property tests with new random examples, and the campaigns that take hours
